@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kit.forked import PROGRAM, forked
+
 _NOT_THEIRS = ("COMMONPLACE_", "XDG_", "CLAUDE_", "CODEX_")
 PROGRAMS = Path(sys.executable).parent
-COMMONPLACE = (sys.executable, "-m", "commonplace")
+COMMONPLACE = PROGRAM
 
 
 class FreshUser:
@@ -25,7 +27,7 @@ class FreshUser:
 
     def run(self, *arguments: str, code: int = 0, **more: Any) -> subprocess.CompletedProcess[str]:
         """Return what `commonplace` did with these arguments, nobody at a terminal."""
-        return self.program(*COMMONPLACE, *arguments, code=code, **more)
+        return self.program(*forked(*arguments), code=code, **more)
 
     def program(
         self, *command: str, code: int = 0, input: str = "", cwd: Path | None = None, **more: str

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from commonplace.errors import CommonplaceError
-from commonplace.kinds.documents.folders.contexts import set_context
+from commonplace.kinds.documents.folders.folder_collections import set_context
 from commonplace.library import Library
 from commonplace.profiles.registry import profile
 from commonplace.tools.tool import Call, Reply

@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from starlette.types import ASGIApp
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.settings import Settings
+from kit.forked import forked
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def process(
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    started = [sys.executable, "-m", "commonplace", *command, "--port", str(port)]
+    started = forked(*command, "--port", str(port))
     server = subprocess.Popen(started, env=environment, stderr=log)
     try:
         _wait_for(port, server)

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.evaluation.judged import JudgedCollection, JudgedQuestion, find_judged, load_judged
-from commonplace.evaluation.run import fill, library_home
+from commonplace.evaluation.judged_run import fill, library_home
 from commonplace.index.base import WordReader
 from commonplace.index.scope import Scope, among
 from commonplace.library import Library

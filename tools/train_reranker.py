@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.evaluation.judged import JudgedCollection, find_judged, load_judged
-from commonplace.evaluation.metrics import paired
-from commonplace.evaluation.run import fill, library_home
+from commonplace.evaluation.judged_run import fill, library_home
+from commonplace.evaluation.ranking_metrics import paired
 from commonplace.library import Library
 from commonplace.model import CHUNK_BITS, Filter
 from commonplace.models import DEFAULT, STATIC, open_embedder
@@ -70,7 +70,7 @@ def tabulate(collection: JudgedCollection, settings: Settings, work: Path, *, ex
         look = SecondLook(library.store)
         for row, question in enumerate(collection.questions):
             keep = Filter(parents=(question.group,)) if question.group else Filter()
-            asked, found = library._pipeline.candidates(Request(question.text, "hybrid", keep, expand=expand))
+            asked, found = library.engine.candidates(Request(question.text, "hybrid", keep, expand=expand))
             rows, found = look.features(asked, found)
             keys = {item.id: item.key for item in library.store.items((found.chunks >> CHUNK_BITS).tolist())}
             grades = [question.grades.get(keys[item], 0) for item in (found.chunks >> CHUNK_BITS).tolist()]

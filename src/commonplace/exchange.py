@@ -1,6 +1,6 @@
 """Everything in a library as JSON Lines, one item a line, out and in again without loss.
 
-Of JSON tables only the nodes are items, and those are made from their data, which `kinds/tables/exchange.py` writes
+Of JSON tables only the nodes are items, and those are made from their data, which `kinds/tables/table_lines.py` writes
 and reads.
 """
 
@@ -14,14 +14,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
-from commonplace.ingest.exports import refuse_others
+from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge, said_by
+from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.ingest.prepare import LAST_LINE, prepare, whole
-from commonplace.kinds.documents.folders.contexts import global_context, set_context
+from commonplace.kinds.documents.folders.folder_collections import global_context, set_context
+from commonplace.kinds.knowledge.drawer import Cue, Records
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
+from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
 from commonplace.store.filters import micros
-from commonplace.store.rows import Attachment, Cue, Past
+from commonplace.store.lasting_names import LastingNames
+from commonplace.store.rows import Attachment, Past
 from commonplace.store.shaping import is_number
 
 _TEXTS = ("kind", "parent", "key", "title", "format", "body")
@@ -52,7 +55,7 @@ def export_lines(store: Store, filter: Filter) -> Iterator[str]:
     after = 0
     while items := store.scan(filter, after=after, limit=_BATCH, body=True):
         after = items[-1].id
-        uids = store.uids([item.id for item in items])
+        uids = store.drawer(LastingNames).uids([item.id for item in items])
         for item in items:
             if item.kind != "table" and (record := _settled(item, uids.get(item.id), store)):
                 yield json.dumps(record, ensure_ascii=False)
@@ -108,9 +111,9 @@ def import_lines(store: Store, lines: Iterable[str], keep_table: Callable[[str],
             NotFound,
             TooLarge,
         ) as error:
-            why = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
+            why = f"it has no {error}" if isinstance(error, KeyError) else said_by(error)
             raise InvalidInput(
-                f"Line {number} is no exported item: {why}. {imported} items before it were imported."
+                f"Line {number} is no exported item: ", why, f". {imported} items before it were imported."
             ) from error
         if line.draft.kind == "memory" and line.draft.fields.get("supersedes"):
             successions.append((int(line.draft.key), line.draft.fields["supersedes"]))
@@ -128,9 +131,9 @@ def _keep(store: Store, line: _Line) -> None:
         _check_same(store, line, here)
         item = store.put([write])[0]
         if line.attachments or here:
-            store.attach(item.id, line.attachments)
+            store.drawer(Attachments).attach(item.id, line.attachments)
         if line.cues or here:
-            store.set_cues(item.id, line.cues)
+            store.drawer(Records).set_cues(item.id, line.cues)
         if here is None:
             _settle(store, line, item)
 
@@ -138,13 +141,13 @@ def _keep(store: Store, line: _Line) -> None:
 def _settle(store: Store, line: _Line, item: Item) -> None:
     """Give a new item what only it takes over: its version, its past, its lasting name, its number."""
     if line.version > item.version:
-        store.set_version(item.id, line.version)
+        store.drawer(Records).set_version(item.id, line.version)
     for past in line.past:
         store.keep_past(item.id, past, len(line.past))
-    if line.uid and store.item_of_uid(item.kind, line.uid) is None:
-        store.set_uid(item.id, line.uid)
+    if line.uid and store.drawer(LastingNames).item_of_uid(item.kind, line.uid) is None:
+        store.drawer(LastingNames).set_uid(item.id, line.uid)
     if item.kind in _NUMBERED and is_number(item.key):
-        store.take_number(item.kind, int(item.key))
+        store.drawer(LastingNames).take_number(item.kind, int(item.key))
 
 
 def _check_same(store: Store, line: _Line, here: Item | None) -> None:
@@ -155,7 +158,7 @@ def _check_same(store: Store, line: _Line, here: Item | None) -> None:
         same = (draft.parent, draft.fields.get("source"), micros(draft.created_at) if draft.created_at else None)
         other = bool(rows) and (rows[0].thread, rows[0].source, rows[0].created_at) != same
     elif draft.kind in _NUMBERED and here is not None and line.uid:
-        other = store.uids([here.id])[here.id] != line.uid
+        other = store.drawer(LastingNames).uids([here.id])[here.id] != line.uid
     if other:
         raise InvalidInput(
             f"{draft.kind} {draft.key} has other content here; import into a library that does not have it"
@@ -174,12 +177,12 @@ def _record(item: Item, uid: str | None, store: Store) -> dict[str, Any]:
     chunks = store.chunks_of(item.id)
     if list(map(_place, chunks)) != list(map(_place, whole(_draft(record)))):
         record["passages"] = list(map(_place, chunks))
-    if attachments := store.attachments_of(item.id):
+    if attachments := store.drawer(Attachments).of(item.id):
         record["attachments"] = [
             {"media_type": file.media_type, "data": base64.b64encode(file.data).decode(), "fields": fields}
             for file, fields in attachments
         ]
-    if item.kind == "media" and (cues := store.cues(item.id)):
+    if item.kind == "media" and (cues := store.drawer(Records).cues(item.id)):
         record["cues"] = [list(cue) for cue in cues]
     if item.kind == "memory" and (past := store.past([item.id]).get(item.id)):
         record["past"] = [

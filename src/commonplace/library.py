@@ -1,37 +1,33 @@
-"""The Library: the one object everything above the engine talks to, and the Python API."""
+"""The Python API: a space with all its kinds."""
 
 from __future__ import annotations
 
 import logging
 import re
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from commonplace.batches import batches
-from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable, VersionConflict
+from commonplace.errors import Busy, InvalidInput, Unavailable, VersionConflict
 from commonplace.index.base import WordIndex
-from commonplace.library_parts import LibraryParts
-from commonplace.model import Change, Draft, Filter, Item, Mode, Page, each, parse_uri
-from commonplace.search.request import Request
+from commonplace.model import Filter, Item
 from commonplace.settings import Settings
+from commonplace.space import Space
 from commonplace.store.opening import open_store, restore_store
 
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
     from commonplace.ingest.embedding import Progress
-    from commonplace.ingest.status import Status
     from commonplace.ingest.switching import Switch
-    from commonplace.kinds.documents.folders.folders import Report
-    from commonplace.text.outline import Heading
+    from commonplace.kinds.documents.document_search import Documents
+    from commonplace.kinds.documents.folders.library_folders import Folders, Report
+    from commonplace.kinds.knowledge.knowledge import Knowledge
+    from commonplace.kinds.memories.memories import Memories
+    from commonplace.kinds.tables import Tables
+    from commonplace.tools.sessions import Sessions
 
 log = logging.getLogger(__name__)
-
-BATCH_ITEMS = 500
-BATCH_CHARS = 8_000_000
-"""Items and characters in one transaction of a bulk write: enough to be fast, little enough to let others in."""
 
 _HELD_BY = frozenset({"collection", "conversation", "character"})  # kinds that others belong to
 SPACES = "spaces"
@@ -39,7 +35,7 @@ SPACES = "spaces"
 _SPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
-class Library(LibraryParts):
+class Library(Space):
     """A space: everything one user keeps. Threads may share it; any number of processes may open the same one.
 
     A process that is forked opens it again: what it has from its parent is refused.
@@ -65,31 +61,51 @@ class Library(LibraryParts):
             store.close()
             raise
 
-    def sweep(self) -> None:
-        """Remove what has expired, whoever looks next. Costs a look at an index where nothing has."""
-        if expired := self.store.expired(time.time_ns() // 1000):
-            self.store.delete(expired)
+    # the kinds
+
+    @property
+    def folders(self) -> Folders:
+        """Return the collections of files."""
+        from commonplace.kinds.documents.folders.library_folders import Folders
+
+        return self.part(Folders)
+
+    @property
+    def documents(self) -> Documents:
+        """Return the documents of collections: listed, outlined, read in sections, and searched."""
+        from commonplace.kinds.documents.document_search import Documents
+
+        return self.part(Documents)
+
+    @property
+    def memories(self) -> Memories:
+        """Return the entries of agents' threads."""
+        from commonplace.kinds.memories.memories import Memories
+
+        return self.part(Memories)
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """Return notes, media, chats, characters and prompts."""
+        from commonplace.kinds.knowledge.knowledge import Knowledge
+
+        return self.part(Knowledge)
+
+    @property
+    def tables(self) -> Tables:
+        """Return JSON tables, their tools and instances."""
+        from commonplace.kinds.tables import Tables
+
+        return self.part(Tables)
+
+    @property
+    def sessions(self) -> Sessions:
+        """Return the record of what callers have seen already."""
+        from commonplace.tools.sessions import Sessions
+
+        return Sessions(self.store, self.settings)
 
     # writing
-
-    def put(self, draft: Draft, *, expected_version: int | None = None) -> Item:
-        """Store an item, or replace the one with the same kind, parent and key. Durable when it returns."""
-        from commonplace.ingest.prepare import prepare
-
-        return self.store.put([prepare(draft, expected_version)])[0]
-
-    def put_many(self, drafts: Iterable[Draft], progress: Progress | None = None) -> int:
-        """Store many items in bounded transactions and return how many. A crash keeps the whole batches before it."""
-        from commonplace.ingest.prepare import prepare
-
-        stored = 0
-        writes = map(prepare, drafts)
-        for batch in batches(writes, lambda write: len(write.draft.body), most=BATCH_ITEMS, most_size=BATCH_CHARS):
-            self.store.put(batch)
-            stored += len(batch)
-            if progress:
-                progress(stored, stored)
-        return stored
 
     def delete(self, uri: str, *, expected_version: int | None = None) -> None:
         """Remove an item and everything that hangs on it: a conversation's messages, a collection's documents."""
@@ -154,93 +170,6 @@ class Library(LibraryParts):
 
         return import_lines(self.store, lines, lambda line: self.tables.exchange.keep(line))
 
-    # reading
-
-    def get(self, uri: str, *, body: bool = True) -> Item:
-        """Return the item at an address such as `notes://tea` or `qmd://docs/guide.md`.
-
-        Raise NotFound where there is none.
-        """
-        self.sweep()
-        parts = parse_uri(uri)
-        item = self.store.item(*parts, body=body) if parts else None
-        if item is None:
-            raise NotFound(f"There is no {uri}. Find it with a search.")
-        return item
-
-    def outline(self, uri: str) -> list[Heading]:
-        """Return the headings of an item, or the definitions of code, with the lines and characters of each section."""
-        from commonplace.text.outline import contents
-
-        item = self.get(uri)
-        return contents(item.body or "", item.format)
-
-    def section(self, uri: str, heading: str) -> str:
-        """Return the text of one section: named by its slug, its title, or its titles joined by ` › `.
-
-        Raise NotFound, which lists the headings, where there is none.
-        """
-        item = self.get(uri)
-        place = self.heading(item, heading)
-        return (item.body or "")[place.char_start : place.char_end]
-
-    def heading(self, item: Item, name: str) -> Heading:
-        """Return the heading of an item that goes by this slug, title, or path of titles joined by ` › `.
-
-        Raise NotFound, which lists the headings, where there is none.
-        """
-        from commonplace.text.outline import contents
-
-        headings = contents(item.body or "", item.format)
-        folded = name.casefold()
-        for candidate in sorted(headings, key=lambda heading: heading.slug != name):  # a slug is of one alone
-            if folded in (candidate.slug.casefold(), candidate.title.casefold(), " › ".join(candidate.path).casefold()):
-                return candidate
-        titles = ", ".join(f'"{candidate.title}"' for candidate in headings[:20]) or "none"
-        raise NotFound(f'{item.uri} has no heading "{name}". Its headings: {titles}.')
-
-    def changes(self, after: int = 0, limit: int = 1000) -> list[Change]:
-        """Return the log after a change number, oldest first."""
-        return self.store.changes(after, limit)
-
-    # finding
-
-    def search(
-        self,
-        text: str,
-        *,
-        mode: Mode = "auto",
-        filter: Filter = Filter(),
-        limit: int = 10,
-        offset: int = 0,
-        min_score: float = 0.0,
-        snippet_length: int = 300,
-        per_item: bool = True,
-        explain: bool = False,
-        exclude: Collection[str] = (),
-        shown: Collection[int] = (),
-        rerank: bool = False,
-        expand: bool = False,
-    ) -> Page:
-        """Find passages by their words, their meaning, or both. Sees every write that returned before it.
-
-        `auto` uses meaning where there are vectors and says so where there are none. `exclude`: addresses of items to
-        leave out, before the limit; the others answer as they would anyway. `shown`: ids of items that pages before
-        had, which are passed over wherever they are by now; `offset` only counts. `rerank`: look at the best a second
-        time. `expand`: look for what the best have in common, too, as far as the model reads the question's language.
-        """
-        self.sweep()
-        left_out = frozenset(self._ids_of(exclude)) if exclude else frozenset()
-        page = (limit, offset, min_score, snippet_length, per_item, explain, left_out, frozenset(shown))
-        return self._pipeline.search(Request(text, mode, filter, *page, rerank=rerank, expand=expand))
-
-    def related(self, uri: str, *, filter: Filter = Filter(), limit: int = 10) -> Page:
-        """Return items like this one, by what it says."""
-        return self._pipeline.related(self.get(uri), Request(uri, filter=filter, limit=limit))
-
-    def _ids_of(self, uris: Collection[str]) -> list[int]:
-        return self.store.ids_of([parts for parts in map(parse_uri, each(uris)) if parts])
-
     # care
 
     def embed(self, progress: Progress | None = None, *, kind: str | None = None) -> int:
@@ -285,27 +214,6 @@ class Library(LibraryParts):
         from commonplace.ingest.switching import Switch
 
         return Switch(self.store, self.embedding, model)
-
-    def status(self) -> Status:
-        """Return what is here. Never loads a model."""
-        from commonplace.ingest.status import Status
-        from commonplace.ingest.suited import better_model
-        from commonplace.ingest.switching import switching
-
-        self.sweep()
-        coverage = self.embedding.coverage()
-        return Status(
-            items={kind: count for kind, count in self.store.counts().items() if kind != "collection"},
-            collections=self.store.parents("document"),
-            chunks=coverage.total,
-            changes=self.store.last_change(),
-            indexed=self.lexical.position(),
-            coverage=coverage,
-            better_model=better_model(self.embedding.chosen, self.settings, self.store),
-            switching=switching(self.store, self.embedding),
-            index_trouble=self._remote.trouble() if self._remote else "",
-            pending=self.upkeep.pending() if coverage.pending > 0 else None,
-        )
 
     def doctor(self) -> list[str]:
         """Look everything over, reading every byte, and return what is wrong, one sentence each."""

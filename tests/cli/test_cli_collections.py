@@ -22,6 +22,7 @@ from commonplace.cli.main import main
 from commonplace.library import Library
 from commonplace.model import Filter
 from commonplace.qmd.cli.main import run as qmd_run
+from kit.forked import forked
 
 PROGRESS = re.compile(r"Reading docs: (\d+) of (\d+)")
 Run = Callable[..., "Done"]
@@ -363,7 +364,7 @@ def test_a_sync_that_is_killed_leaves_the_old_version_or_the_new_one_whole(
     states = []
     for version, tenth in enumerate((1, 4, 8, 10), start=1):
         write(version)
-        command = [sys.executable, "-m", "commonplace", "collections", "sync", "--no-embed"]
+        command = forked("collections", "sync", "--no-embed")
         process = subprocess.Popen(command, env=environment, cwd=project, stderr=subprocess.PIPE, text=True)
         assert process.stderr is not None
         for line in process.stderr:  # ends at the latest when the process does

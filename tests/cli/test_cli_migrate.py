@@ -12,7 +12,6 @@ import hashlib
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -24,9 +23,14 @@ from commonplace.ingest.prepare import prepare
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store import SqliteStore
+from commonplace.store.attachments import Attachments
+from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.lasting_names import LastingNames
 from commonplace.store.postgres import PostgresAccounts, PostgresStore
-from commonplace.store.rows import Attachment, FileRecord, FolderChange, ImportSource, Past, Returned, SessionList
+from commonplace.store.rows import Attachment, FileRecord, FolderChange, Past
+from commonplace.store.session_marks import Returned, SessionList, SessionMarks
 from commonplace.store.sqlite.accounts import Accounts
+from kit.forked import forked
 from opening import library_settings, space_of
 from postgres_server import APP, OWNER, postgres
 
@@ -52,7 +56,7 @@ def environment(tmp_path: Path, database: tuple[str, str]) -> dict[str, str]:
 @pytest.fixture
 def run(environment: dict[str, str]) -> Run:
     def call(*arguments: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "commonplace", *arguments]
+        command = forked(*arguments)
         done = subprocess.run(
             command, env={**environment, **more}, capture_output=True, text=True, timeout=100, check=False
         )
@@ -78,16 +82,18 @@ def fill(home: Path, space: str = "default") -> None:
             fields: dict[str, Any] = {"source": "user", **({"supersedes": [1]} if number == 2 else {})}
             draft = Draft("memory", str(number), "t", body=f"said {number}", fields=fields, metadata={"k": [1, 0.1]})
             entry = store.put([prepare(draft)])[0]
-            store.attach(entry.id, [(attachment, {"n": number})])
+            store.drawer(Attachments).attach(entry.id, [(attachment, {"n": number})])
         store.keep_past(entry.id, Past(1, 7, "before", {}, (), ()), 9)
         document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
         record = FileRecord("a.md", 1, 2, 2**63 - 1, b"\1" * 32, 4, "text-1", "", 0)
         store.change_folder(FolderChange("c", [(document, record)], (), (), ()))
         store.put([prepare(Draft("message", "m", parent="talk", body="hi", fields={"index": 0}))])
         store.index_field(("k",))
-        store.add_session("s", "tests", now=0, since=0, most=9)
-        store.mark("s", Returned("q", ["notes://n"], "list", SessionList(("x",), True)), now=0, most_uris=9)
-        store.set_import_source(ImportSource("note", "file", "", b"h", tea.id, 1))
+        store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
+        store.drawer(SessionMarks).mark(
+            "s", Returned("q", ["notes://n"], "list", SessionList(("x",), True)), now=0, most_uris=9
+        )
+        store.drawer(ImportSources).keep(ImportSource("note", "file", "", b"h", tea.id, 1))
         store.enqueue("k", {"n": 1})
         project = library.tables.catalog.create_project("p")
         data: Any = {"teas": [{"name": "oolong\0", "price": 1.0}, {"na\0me": "sencha"}]}
@@ -100,13 +106,14 @@ def fill(home: Path, space: str = "default") -> None:
 def content(store: Any) -> Any:
     items = store.scan(Filter(), body=True)
     ids = [item.id for item in items]
+    marks, names, sources = store.drawer(SessionMarks), store.drawer(LastingNames), store.drawer(ImportSources)
     keys, vectors = store.vectors_of(store.models()[0].id, ids)
     return (
         items, [store.chunks_of(item) for item in ids], store.changes(0, 9999), keys.tolist(), vectors.tolist(),
-        [store.attachments_of(item) for item in ids], store.entries_of(ids), store.past(ids),
-        store.threads(limit=9, offset=0), store.superseded_items(), store.models(), store.uids(ids), store.docids(ids),
-        store.file_records("c"), store.session("s"), store.seen("s"), store.session_list("s", "list"),
-        store.import_source("note", "file", ""), store.indexed_fields(), store.last_item(), store.next_entry(),
+        [store.drawer(Attachments).of(item) for item in ids], store.entries_of(ids), store.past(ids),
+        store.threads(limit=9, offset=0), store.superseded_items(), store.models(), names.uids(ids), store.docids(ids),
+        store.file_records("c"), marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
+        sources.find("note", "file", ""), store.indexed_fields(), store.last_item(), store.next_entry(),
         store.job_total(), store.setting("model"), store.tables(), store.tools(), store.instances(), store.bindings(),
         [store.table_value(table.number) for table in store.tables()],
         store.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
@@ -199,7 +206,7 @@ def many(home: Path) -> None:
 
 def killed(environment: dict[str, str], *arguments: str) -> None:
     """Run it until it has copied something, and no longer."""
-    command = [sys.executable, "-m", "commonplace", *arguments]
+    command = forked(*arguments)
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         for line in process.stderr:
@@ -250,7 +257,7 @@ def test_a_run_that_loses_its_connection_says_that_it_goes_on_where_it_was(
 ) -> None:
     home, (url, _) = tmp_path / "home", database
     many(home)
-    command = [sys.executable, "-m", "commonplace", "migrate", "sqlite-to-postgres", url]
+    command = forked("migrate", "sqlite-to-postgres", url)
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert any("copying: " in line for line in process.stderr)
@@ -353,7 +360,7 @@ def test_what_is_wrong_is_one_sentence(run: Run, tmp_path: Path, database: tuple
 def test_text_that_postgres_cannot_hold_is_named(run: Run, tmp_path: Path, database: tuple[str, str]) -> None:
     home, (url, _) = tmp_path / "home", database
     with closing(SqliteStore(file_of(home))) as store:
-        store.add_session("s", "a client\0", now=0, since=0, most=9)
+        store.drawer(SessionMarks).add("s", "a client\0", now=0, since=0, most=9)
     refused = run("migrate", "sqlite-to-postgres", url, code=2)
     assert "U+0000" in refused.stderr
     assert "A row of sessions" in refused.stderr

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 import commonplace
+from kit.forked import PROGRAM, forked
 from opening import serving_index
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -43,7 +44,7 @@ def run(tmp_path: Path) -> Run:
     environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home"), "COMMONPLACE_MODEL": "static"}
 
     def call(*arguments: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "commonplace", *arguments]
+        command = forked(*arguments)
         done = subprocess.run(
             command, env={**environment, **more}, capture_output=True, text=True, timeout=60, check=False
         )
@@ -61,17 +62,17 @@ def test_a_folder_is_added_searched_read_and_kept_up_to_date(run: Run, notes: Pa
     assert "Embedded: 2 passages with static" in added.stdout
 
     hits = json.loads(run("search", "oolong", "--json").stdout)
-    assert [hit["uri"] for hit in hits] == ["qmd://notes/tea.md"]
+    assert [hit["uri"] for hit in hits] == ["docs://notes/tea.md"]
     assert hits[0]["line"] == 3
-    assert json.loads(run("query", "baking a loaf", "--json").stdout)[0]["uri"] == "qmd://notes/bread.md"
+    assert json.loads(run("query", "baking a loaf", "--json").stdout)[0]["uri"] == "docs://notes/bread.md"
     assert "commonplace get notes/bread.md:3" in run("query", "baking", "a", "loaf", "--expand", "--rerank").stdout
     assert run("get", "notes/tea.md", "--section", "green").stdout == "## Green\n\nEighty degrees.\n"
     assert run("outline", "notes/tea.md").stdout.split() == ["1", "Tea", "5", "Green"]
     by_meaning = run("vsearch", "baking a loaf", "-n", "1").stdout
     assert by_meaning.startswith("Bread ")
     assert "commonplace get notes/bread.md:3" in by_meaning
-    assert json.loads(run("vsearch", "baking a loaf", "--json").stdout)[0]["uri"] == "qmd://notes/bread.md"
-    assert "commonplace get notes/bread.md" in run("related", "qmd://notes/tea.md").stdout
+    assert json.loads(run("vsearch", "baking a loaf", "--json").stdout)[0]["uri"] == "docs://notes/bread.md"
+    assert "commonplace get notes/bread.md" in run("related", "docs://notes/tea.md").stdout
     assert "commonplace get notes/bread.md" in run("related", "notes/tea.md").stdout
 
     (notes / "tea.md").write_text("# Tea\n\nMatcha is whisked.\n", "utf-8")
@@ -92,7 +93,7 @@ def test_output_is_utf_8_whatever_the_locale(run: Run, notes: Path) -> None:
 
 def test_a_server_says_where_it_is_once_it_is_there(tmp_path: Path) -> None:
     environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home")}
-    command = [sys.executable, "-m", "commonplace", "serve", "--port", "0"]
+    command = forked("serve", "--port", "0")
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as running:
         try:
             assert running.stderr
@@ -117,7 +118,7 @@ def test_a_server_whose_port_is_taken_says_so_and_nothing_else(run: Run) -> None
 def test_a_tool_is_called_as_an_agent_calls_it(run: Run, notes: Path) -> None:
     run("add", str(notes), "--no-embed")
     found = json.loads(run("call", "search", '{"query": "oolong", "detail": "ids"}').stdout)
-    assert [result["uri"] for result in found["results"]] == ["qmd://notes/tea.md"]
+    assert [result["uri"] for result in found["results"]] == ["docs://notes/tea.md"]
     kept = json.loads(run("call", "remember", '{"text": "Buy tea."}').stdout)
     assert kept["version"] == 1
     assert "Did you mean search?" in run("call", "serach", "{}", code=1).stderr
@@ -264,7 +265,7 @@ def test_a_search_may_be_held_to_a_folder(run: Run, notes: Path) -> None:
     run("add", str(notes), "--no-embed")
     for path in ("ops/archive/**", "notes/ops", "ops"):
         found = json.loads(run("search", "eighty", "--path", path, "--json").stdout)
-        assert [hit["uri"] for hit in found] == ["qmd://notes/ops/archive/locks.md"], path
+        assert [hit["uri"] for hit in found] == ["docs://notes/ops/archive/locks.md"], path
     assert len(json.loads(run("search", "eighty", "--json").stdout)) == 2
     assert "A path names" in run("search", "eighty", "--path", "", code=2).stderr
 
@@ -423,7 +424,7 @@ def test_sentences_name_the_commands_of_the_program_that_was_called(run: Run, no
     assert run("vsearch", "tea", code=69).stderr == "There are no vectors yet; `commonplace embed` makes them.\n"
     assert "'commonplace context add'" in run("context", "list").stderr
     assert "commonplace context add PATH" in run("context", "check").stderr
-    assert "'commonplace get qmd://notes/tea.md'" in run("multi-get", "notes/tea.md", "--max-bytes", "3").stdout
+    assert "'commonplace get docs://notes/tea.md'" in run("multi-get", "notes/tea.md", "--max-bytes", "3").stdout
     assert "qmd " not in run("vsearch", "--help").stdout
 
 
@@ -436,6 +437,12 @@ def test_advice_keeps_the_space_that_the_caller_chose(run: Run, notes: Path) -> 
         "Run 'commonplace qmd --index other embed'" in run("--space", "other", "qmd", "vsearch", "tea", code=1).stderr
     )
     assert "Run 'commonplace qmd embed'" in run("call", "vsearch", '{"query": "tea"}', code=69).stderr
+
+
+def test_advice_is_typed_and_what_only_looks_like_it_is_not(run: Run, notes: Path) -> None:
+    nothing = 'There is no collection called "`commonplace add` it".'
+    said = run("--space", "other", "search", "tea", "-c", "`commonplace add` it", code=1).stderr
+    assert said == f"{nothing} `commonplace --space other collections list` names them.\n"
 
 
 @pytest.mark.parametrize(
@@ -467,9 +474,8 @@ def test_a_stream_that_is_closed_is_no_error(run: Run, notes: Path, tmp_path: Pa
     run("add", str(notes), "--no-embed")
     environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home")}
     for arguments in (["search", "oolong"], ["ls", "notes"], ["export", "everything"], ["get", "notes/nothing.md"]):
-        command = [sys.executable, "-m", "commonplace", *arguments]
         done = subprocess.run(
-            ["sh", "-c", f'exec "$@" {closed}>&-', "sh", *command],
+            ["sh", "-c", f'exec "$@" {closed}>&-', "sh", *PROGRAM, *arguments],
             env=environment, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert done.returncode == (1 if "get" in arguments else 0), done.stderr

@@ -7,7 +7,6 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from commonplace.cli.folders import print_skipped
-from commonplace.ingest.files.read import NO_READER
 from commonplace.kinds.documents.folders.update import Report
+from kit.forked import forked
 from wire_server import Handler, serving, silent
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -41,7 +40,7 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(environment: dict[str, str]) -> Run:
     def call(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "commonplace", *arguments]
+        command = forked(*arguments)
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
@@ -94,20 +93,28 @@ def test_what_is_printed_leads_to_what_it_names_though_a_name_looks_encoded(run:
         (tmp_path / "odd" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "odd" / name).write_text(f"oolong {said}\n", "utf-8")
     run("add", str(tmp_path / "odd"), "--no-embed")
-    listed = {line.partition("qmd://")[2] for line in run("ls", "odd").stdout.splitlines()}
+    listed = {line.partition("docs://")[2] for line in run("ls", "odd").stdout.splitlines()}
     hits = {record["uri"] for record in json.loads(run("search", "oolong", "--json").stdout)}
     files = {record["file"] for record in json.loads(run("ls", "odd", "--json").stdout)}
-    assert files == {f"qmd://{place}" for place in listed}
+    assert files == {f"docs://{place}" for place in listed}
     for printed in (files, hits):
         assert {run("get", address).stdout for address in printed} == {f"oolong {said}\n" for said in names.values()}
     for name, said in names.items():
         assert run("get", f"odd/{name}").stdout == f"oolong {said}\n"
-    assert "qmd://odd/100%25 é.md" in files
-    assert run("ls", "qmd://odd/100%25 é.md").stdout.endswith("qmd://odd/100%25 é.md\n")
-    assert run("ls", "odd/100% é.md").stdout.endswith("qmd://odd/100%25 é.md\n")
+    assert "docs://odd/100%25 é.md" in files
+    assert run("ls", "docs://odd/100%25 é.md").stdout.endswith("docs://odd/100%25 é.md\n")
+    assert run("ls", "odd/100% é.md").stdout.endswith("docs://odd/100%25 é.md\n")
+    run("context", "add", "docs://odd/100%25 é.md", "Odd")
+    assert run("context", "list").stdout == "docs://odd/100%25 é.md\n  Odd\n"
+    run("context", "rm", "qmd://odd/100%25 é.md")
     (tmp_path / "odd" / "a b.md").unlink()
     run("update")
-    assert run("get", "qmd://odd/a%20b.md").stdout == "oolong encoded blank\n"
+    listed = {line.split("  ")[0] for line in run("browse", "document/odd").stdout.splitlines()}
+    assert "docs://odd/100% é.md" in listed
+    assert {run("get", place).stdout for place in listed} == {
+        f"oolong {said}\n" for said in names.values() if said != "blank"
+    }
+    assert run("get", "docs://odd/a%20b.md").stdout == "oolong encoded blank\n"
 
 
 def test_a_folder_without_documents_is_level_and_one_that_nobody_has_read_is_not(run: Run, tmp_path: Path) -> None:
@@ -224,7 +231,7 @@ def test_a_folder_inside_another_collection_is_asked_about_on_a_terminal(
 ) -> None:
     run("add", str(notes), "--no-embed")
     terminal, end = pty.openpty()
-    command = [sys.executable, "-m", "commonplace", "add", str(notes / "drafts"), "--no-embed"]
+    command = forked("add", str(notes / "drafts"), "--no-embed")
     process = subprocess.Popen(command, env=environment, stdin=end, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     os.close(end)
     os.write(terminal, answer.encode())
@@ -244,13 +251,13 @@ def test_folders_and_tags_are_browsed(run: Run, notes: Path) -> None:
     assert run("browse").stdout.split() == ["document", "4", "tags", "2"]
     assert run("browse", "document/notes").stdout.splitlines() == [
         "document/notes/drafts  1",
-        "qmd://notes/locks.md   Locks",
-        "qmd://notes/tea.md     Tea",
-        "qmd://notes/tool.py    tool",
+        "docs://notes/locks.md  Locks",
+        "docs://notes/tea.md    Tea",
+        "docs://notes/tool.py   tool",
     ]
-    assert "qmd://notes/drafts/half.md" in run("browse", "document/notes/drafts").stdout
+    assert "docs://notes/drafts/half.md" in run("browse", "document/notes/drafts").stdout
     assert run("browse", "tags").stdout.splitlines() == ["tags/ops     1", "tags/urgent  1"]
-    assert [one["at"] for one in json.loads(run("browse", "tags/urgent", "--json").stdout)] == ["qmd://notes/locks.md"]
+    assert [one["at"] for one in json.loads(run("browse", "tags/urgent", "--json").stdout)] == ["docs://notes/locks.md"]
     assert "--limit" in run("browse", "tags", "-n", "1").stderr
     assert run("search", "lease", "-t", "urgnt").stderr == 'Nothing has the tag "urgnt". Did you mean urgent?\n'
     assert "Did you mean drafts?" in run("browse", "document/notes/draft", code=1).stderr
@@ -277,7 +284,7 @@ def test_watch_follows_changes_and_ends_with_zero_on_a_signal(
 ) -> None:
     run("add", str(notes), "--no-embed")
     (notes / "before.md").write_text("# Before\n", "utf-8")
-    command = [sys.executable, "-m", "commonplace", "watch", "-c", "notes"]
+    command = forked("watch", "-c", "notes")
     process = subprocess.Popen(
         command, env={**environment, "PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -298,7 +305,7 @@ def test_watch_ends_when_nobody_reads_it_any_more(run: Run, notes: Path, environ
     run("add", str(notes), "--no-embed")
     (notes / "before.md").write_text("# Before\n", "utf-8")
     process = subprocess.Popen(
-        [sys.executable, "-m", "commonplace", "watch"],
+        forked("watch"),
         env={**environment, "PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -330,7 +337,7 @@ def test_watch_ends_at_once_while_a_model_is_waited_for_and_what_it_began_is_gon
         site.always = hold
         (notes / "new.md").write_text("# New honey\n", "utf-8")
         process = subprocess.Popen(
-            [sys.executable, "-m", "commonplace", "watch"],
+            forked("watch"),
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert asked.wait(30)
@@ -352,7 +359,7 @@ def test_watch_ends_at_once_in_the_middle_of_a_large_update(run: Run, notes: Pat
     for number in range(3000):
         (notes / f"page-{number}.md").write_text(f"# Page {number}\n\n" + "words of prose. " * 300, "utf-8")
     process = subprocess.Popen(
-        [sys.executable, "-m", "commonplace", "watch"],
+        forked("watch"),
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stderr is not None
@@ -372,7 +379,7 @@ def test_ctrl_c_in_the_middle_of_an_add_leaves_a_library_that_goes_on(
     for number in range(4000):
         (notes / f"page-{number}.md").write_text(f"# Page {number}\n\n" + "words of prose. " * 300, "utf-8")
     process = subprocess.Popen(
-        [sys.executable, "-m", "commonplace", "add", str(notes), "--no-embed"],
+        forked("add", str(notes), "--no-embed"),
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stderr is not None
@@ -390,7 +397,7 @@ def test_ctrl_c_in_the_middle_of_an_add_leaves_a_library_that_goes_on(
 
 def test_on_a_terminal_there_is_a_bar_with_counts(notes: Path, environment: dict[str, str]) -> None:
     terminal, end = pty.openpty()
-    command = [sys.executable, "-m", "commonplace", "add", str(notes), "--no-embed"]
+    command = forked("add", str(notes), "--no-embed")
     process = subprocess.Popen(
         command, env={**environment, "TERM": "xterm", "COLUMNS": "100"}, stdout=subprocess.DEVNULL, stderr=end
     )
@@ -408,8 +415,6 @@ def test_on_a_terminal_there_is_a_bar_with_counts(notes: Path, environment: dict
     assert b"3/3" in shown
 
 
-def test_what_needs_another_package_to_be_read_says_which(capsys: pytest.CaptureFixture[str]) -> None:
-    print_skipped(Report(skipped=[("a.pdf", NO_READER), ("b", "BINARY")]))
-    assert "Files marked NO_READER can be read once pypdf is installed: `pip install pypdf`" in capsys.readouterr().err
+def test_what_was_skipped_is_printed_with_its_code(capsys: pytest.CaptureFixture[str]) -> None:
     print_skipped(Report(skipped=[("b", "BINARY")]))
     assert capsys.readouterr().err == "  skipped b: BINARY\n"

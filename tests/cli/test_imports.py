@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.forked import forked
+
 _LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
@@ -27,7 +29,7 @@ def run(tmp_path: Path) -> Run:
     def call(
         *arguments: str | Path, code: int = 0, given: bytes = b"", timeout: int = 60, **more: str
     ) -> subprocess.CompletedProcess[bytes]:
-        command = [sys.executable, "-m", "commonplace", *map(str, arguments)]
+        command = forked(*map(str, arguments))
         done = subprocess.run(
             command, env={**environment, **more}, input=given, capture_output=True, timeout=timeout, check=False
         )

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from commonplace.cli.client_files import ClientFile, replace_file
 from commonplace.cli.clients import CLIENTS, config_path, is_ours, renewed
 from commonplace.cli.configs import InvalidConfig, Uneditable, put, read
+from kit.forked import forked
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 ENTRY = {"command": "/opt/bin/commonplace", "args": ["mcp"]}
@@ -39,7 +40,7 @@ def run(tmp_path: Path) -> Run:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(unset)}
 
     def call(*arguments: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "commonplace", *arguments]
+        command = forked(*arguments)
         environment = {**clean, "HOME": str(tmp_path), **more}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == code, done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from context_server import ENTRIES, FIRST, write_database
+from kit.forked import forked
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 ARCHIVE = Path(__file__).parents[1] / "kinds" / "memories" / "context-server-2.2.2.zip"
@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> Run:
 
     def call(*arguments: str, code: int = 0, input: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "commonplace", *arguments],
+            forked(*arguments),
             env={name: value for name, value in {**environment, **more}.items() if value},
             capture_output=True,
             text=True,

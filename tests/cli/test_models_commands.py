@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from commonplace.library import Library
 from commonplace.models import DEFAULT, find
 from commonplace.settings import Settings
+from kit.forked import forked
 from needs import missing
 from opening import library_settings, pretend_pulled
 from second_model import second_model
@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> Run:
     environment = {**os.environ, **own, **nowhere, "COMMONPLACE_MODEL": "static", "OPENBLAS_NUM_THREADS": "1"}
 
     def call(*arguments: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "commonplace", *arguments]
+        command = forked(*arguments)
         done = subprocess.run(
             command,
             env={**environment, **more},

@@ -29,6 +29,7 @@ from hypothesis import strategies as st
 
 from commonplace.cli.layout import cells, rows, shortened
 from commonplace.cli.results import age, reasons
+from kit.forked import forked
 
 Run = Callable[..., str]
 LOCKS = """\
@@ -81,7 +82,7 @@ def place(tmp_path: Path) -> Path:
     os.utime(tmp_path / "vault/Ops/Distributed locks.md", (two_days_ago, two_days_ago))
     for folder in ("vault", "code"):
         subprocess.run(
-            [sys.executable, "-m", "commonplace", "add", str(tmp_path / folder)],
+            forked("add", str(tmp_path / folder)),
             env=_environment(tmp_path),
             capture_output=True,
             timeout=60,
@@ -101,7 +102,7 @@ def piped(place: Path) -> Run:
     """Run the program in the place, into a pipe."""
 
     def call(*arguments: str, cwd: Path = place, **more: str) -> str:
-        command = [sys.executable, "-m", "commonplace", *arguments]
+        command = forked(*arguments)
         done = subprocess.run(
             command, env=_environment(place, **more), cwd=cwd, capture_output=True, text=True, timeout=60, check=False
         )
@@ -118,7 +119,7 @@ def shown(place: Path) -> Run:
     def call(*arguments: str, columns: int = 100, **more: str) -> str:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        command = [sys.executable, "-m", "commonplace", *arguments]
+        command = forked(*arguments)
         process = subprocess.Popen(command, env=_environment(place, **more), cwd=place, stdout=theirs, stderr=theirs)
         os.close(theirs)
         written = b""
@@ -207,7 +208,7 @@ def test_every_path_and_the_command_that_are_printed_lead_to_what_they_name(pipe
         assert piped(*command[1:], cwd=cwd).startswith("- Leader election needs")
     (hit, _) = json.loads(piped("search", "fencing tokens leader election lease", "--json", cwd=place / "vault"))
     assert hit["path"] == os.path.realpath(place / "vault" / "Ops" / "Distributed locks.md")
-    assert (hit["uri"], hit["line"]) == ("qmd://vault/Ops/Distributed%20locks.md", 11)
+    assert (hit["uri"], hit["line"]) == ("docs://vault/Ops/Distributed%20locks.md", 11)
     assert datetime.fromisoformat(hit["updated_at"]) < datetime.now(UTC) - timedelta(days=2)
 
 

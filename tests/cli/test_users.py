@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.store.sqlite.accounts import Accounts
+from kit.forked import forked
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -27,7 +27,7 @@ def run(tmp_path: Path) -> Run:
     environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path)}
 
     def call(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "commonplace", *arguments]
+        command = forked(*arguments)
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr

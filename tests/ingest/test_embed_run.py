@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.ingest import backlog, embed_lock
+from commonplace.ingest import embed_lock, model_vectors
 from commonplace.ingest.embed_lock import AlreadyEmbedding
 from commonplace.ingest.embed_run import EmbedLimits, EmbedOutcome, embed_documents
 from commonplace.ingest.embedding import BATCH, Embedding
@@ -73,11 +73,11 @@ def test_a_document_that_moves_during_the_run_has_the_vector_of_its_own_words(li
 
     def move(done: int, total: int) -> None:
         if done == BATCH:
-            library.delete("qmd://notes/a")
+            library.delete("docs://notes/a")
             library.put(moved)
 
     embed_documents(library.store, library.embedding, EmbedLimits(documents=3 * BATCH), progress=move)
-    embedding, item = library.embedding, library.get("qmd://notes/b")
+    embedding, item = library.embedding, library.get("docs://notes/b")
     found, expected = embedding.mean_of(item.id), embedding.embedder().embed_passages(["Oolong\nSteep it twice."])[0]
     assert found is not None
     assert float(found @ expected) > 0.999
@@ -191,7 +191,7 @@ def counted(library: Library, *parents: str) -> tuple[int, int]:
 def test_what_lacks_vectors_is_told_alike_from_the_log_and_by_counting(
     library: Library, monkeypatch: pytest.MonkeyPatch, walked: int
 ) -> None:
-    monkeypatch.setattr(backlog, "MOST_WALKED", walked)
+    monkeypatch.setattr(model_vectors, "MOST_WALKED", walked)
 
     def told(*parents: str) -> tuple[int, int]:
         return library.embedding.coverage().embedded, library.embedding.documents_lacking(parents)
@@ -205,7 +205,7 @@ def test_what_lacks_vectors_is_told_alike_from_the_log_and_by_counting(
     assert told() == counted(library) == (5, 2)
     assert told("docs") == counted(library, "docs")
     assert told("notes") == counted(library, "notes") == (5, 0)
-    library.delete("qmd://docs/0.md")
+    library.delete("docs://docs/0.md")
     library.put(Draft("document", "1.md", parent="notes", body="other words"))
     assert told() == counted(library) == (4, 2)
     (item,) = library.store.ids_of([("document", "notes", "2.md")])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.ingest.patch import merge
+from commonplace.ingest.prepare import merge
 
 APPENDIX = [
     ('{"a":"b"}', '{"a":"c"}', '{"a":"c"}'),

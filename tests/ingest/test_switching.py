@@ -13,7 +13,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from commonplace.ingest.embed_lock import AlreadyEmbedding
 from commonplace.ingest.switching import Cost
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
+from kit.forked import forked
 from opening import library_settings, open_library
 from second_model import DIMS, second_model
 
@@ -209,7 +209,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def start(home: Path, model: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "commonplace", "embed", "--model", model, "--yes"]
+    command = forked("embed", "--model", model, "--yes")
     return subprocess.Popen(command, env=environment(home), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

@@ -78,14 +78,14 @@ def untimed(page: Page) -> Page:
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=st.lists(requests(), max_size=6))
 def test_each_of_many_is_answered_as_it_is_alone(stocked: Library, asked: list[Request]) -> None:
-    together = stocked._pipeline.search_all(asked)
-    assert [untimed(page) for page in together] == [untimed(stocked._pipeline.search(one)) for one in asked]
+    together = stocked.engine.search_all(asked)
+    assert [untimed(page) for page in together] == [untimed(stocked.engine.search(one)) for one in asked]
 
 
 def test_many_see_what_was_written_before_them(stocked: Library) -> None:
     uri = stocked.put(Draft("note", "late", body="a samovar keeps water hot")).uri
     asked = [Request("samovar", filter=one, mode="lexical") for one in (Filter(), Filter(kinds=("document",)))]
-    everywhere, documents = stocked._pipeline.search_all(asked)
+    everywhere, documents = stocked.engine.search_all(asked)
     stocked.delete(uri)
     assert uri in [hit.uri for hit in everywhere.hits]
     assert uri not in [hit.uri for hit in documents.hits]

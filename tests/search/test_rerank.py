@@ -104,7 +104,7 @@ def test_nothing_found_stays_nothing(library: Library) -> None:
 
 
 def test_without_time_only_the_first_is_read(stocked: Library) -> None:
-    asked, found = stocked._pipeline.candidates(Request(QUERY, "lexical"))
+    asked, found = stocked.engine.candidates(Request(QUERY, "lexical"))
     look = SecondLook(stocked.store)
     assert len(look.scores(asked, found, seconds=0)) == 1
     assert len(look.scores(asked, found, seconds=60)) == len(found.chunks) >= 5
@@ -120,7 +120,7 @@ def test_retrieval_that_took_long_leaves_less_time_but_never_none() -> None:
 
 
 def test_another_budget_holds_for_looks_taken_inside_it(stocked: Library) -> None:
-    asked, found = stocked._pipeline.candidates(Request(QUERY, "lexical"))
+    asked, found = stocked.engine.candidates(Request(QUERY, "lexical"))
     look = SecondLook(stocked.store)
     with allowed(0):
         assert len(look.scores(asked, found)) == 1
@@ -135,7 +135,7 @@ def test_what_all_candidates_have_in_common_changes_no_score(library: Library) -
 
 
 def test_what_is_gone_before_it_is_read_ends_the_look(stocked: Library) -> None:
-    asked, found = stocked._pipeline.candidates(Request(QUERY, "lexical"))
+    asked, found = stocked.engine.candidates(Request(QUERY, "lexical"))
     gone = int(found.chunks[2]) >> 20
     stocked.store.delete([gone])
     assert len(SecondLook(stocked.store).scores(asked, found, seconds=60)) == 2

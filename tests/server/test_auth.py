@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +43,7 @@ from commonplace.server.auth import (
 from commonplace.server.principal import OWNER, Principal
 from commonplace.settings import BadSetting, Settings
 from commonplace.store.sqlite.accounts import Accounts
+from kit.forked import forked
 from opening import library_settings
 from serving import get, served
 
@@ -173,7 +173,7 @@ async def _silent() -> Message:
 def test_a_key_another_process_revokes_is_refused_with_the_next_request(port: int, accounts: Accounts) -> None:
     key = accounts.create_key("ann")
     assert get(port, "/mcp", bearer(key))[0] == 200
-    command = [sys.executable, "-m", "commonplace", "keys", "revoke", key.split("_")[1]]
+    command = forked("keys", "revoke", key.split("_")[1])
     environment = {**os.environ, "COMMONPLACE_HOME": str(accounts.path.parent)}
     subprocess.run(command, env=environment, check=True, capture_output=True, timeout=60)
     assert get(port, "/mcp", bearer(key))[0] == 401

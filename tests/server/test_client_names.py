@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from websockets.typing import Subprotocol
 
 from commonplace.library import Library
 from commonplace.server.principal import OWNER
+from kit.forked import forked
 from opening import library_settings
 from serving import environment_of
 
@@ -89,7 +89,7 @@ def test_over_websocket_it_takes_the_place_of_the_user_agent(address: str, home:
 
 @pytest.mark.parametrize("era", [HANDSHAKE, STATELESS])
 def test_over_standard_input_it_is_kept_with_the_session_that_a_call_names(home: Path, era: str) -> None:
-    command = [sys.executable, "-m", "commonplace", "mcp", "--profile", "all"]
+    command = forked("mcp", "--profile", "all")
     with subprocess.Popen(
         command, env=environment_of(home), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as server:

@@ -12,7 +12,6 @@ import asyncio
 import http.client
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +30,7 @@ from commonplace.server.flaws import FLAW_META, envelope_of, flaw_of, mark_flaw,
 from commonplace.server.http import make_app
 from commonplace.server.principal import OWNER
 from commonplace.settings import Settings
+from kit.forked import forked
 from opening import library_settings
 from serving import environment_of, served
 
@@ -134,7 +134,7 @@ def over_stdio(world: World, data: str) -> dict[str, Any]:
 def spoken(world: World, profile: str, line: str) -> str:
     """What a server on standard input and output answers to a line."""
     server = subprocess.run(
-        [sys.executable, "-m", "commonplace", "mcp", "--profile", profile, "--allow-writes"],
+        forked("mcp", "--profile", profile, "--allow-writes"),
         input=f"{line}\n".encode(),
         env=environment_of(world.home),
         capture_output=True,

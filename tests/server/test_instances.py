@@ -12,7 +12,6 @@ import http.client
 import json
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -32,6 +31,7 @@ from commonplace.server.auth import make_gate
 from commonplace.server.http import make_app
 from commonplace.server.principal import OWNER
 from commonplace.settings import Settings
+from kit.forked import forked, forked_server
 from opening import library_settings
 from serving import served
 
@@ -252,10 +252,10 @@ def describe(world: World, number: int) -> None:
 
 def test_whoever_has_the_files_serves_an_instance_on_standard_input(world: World) -> None:
     environment = {**os.environ, "COMMONPLACE_HOME": str(world.home), "COMMONPLACE_MODEL": "static"}
-    arguments = ["-m", "commonplace", "mcp", "--instance", "front"]
+    command = forked_server("mcp", "--instance", "front")
 
     async def main() -> None:
-        server = stdio_client(StdioServerParameters(command=sys.executable, args=arguments, env=environment))
+        server = stdio_client(StdioServerParameters(**command, env=environment))
         with anyio.fail_after(60):
             async with Client(server) as client:
                 assert [tool.name for tool in (await client.list_tools()).tools] == ["add", "all", "find"]
@@ -268,7 +268,7 @@ def test_whoever_has_the_files_serves_an_instance_on_standard_input(world: World
         library.tables.instances.update(library.tables.instances.find("front"), {"status": "disabled"})
     for name, sentence in (("front", "is disabled"), ("none", "There is no instance")):
         ended = subprocess.run(
-            [sys.executable, *arguments[:-1], name], env=environment, capture_output=True, text=True, timeout=60,
+            forked("mcp", "--instance", name), env=environment, capture_output=True, text=True, timeout=60,
             stdin=subprocess.DEVNULL, check=False,
         )  # fmt: skip
         assert ended.returncode != 0

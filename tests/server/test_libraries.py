@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import InvalidInput, StorageBroken, Unavailable
-from commonplace.ingest.status import Status
+from commonplace.ingest.library_status import Status
 from commonplace.library import Library, restore
 from commonplace.model import Draft
 from commonplace.server.libraries import Libraries

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -38,6 +37,8 @@ from commonplace.settings import Settings
 from commonplace.tools.profile import Profile, Registry
 from commonplace.tools.schema import obj
 from commonplace.tools.tool import ADDS, READ_ONLY, Call, Reply, Tool
+from kit.answers import text_of
+from kit.forked import forked_server
 from serving import served
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2025-11-25"}
@@ -221,13 +222,13 @@ def modern(method: str, **params: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("settings", [{"COMMONPLACE_RATE_LIMIT_PER_MINUTE": "1"}], indirect=True)
 def test_one_call_too_many_is_a_sentence_over_stdio(environment: dict[str, str]) -> None:
     async def main() -> None:
-        server = StdioServerParameters(command=sys.executable, args=["-m", "commonplace", "mcp"], env=environment)
+        server = StdioServerParameters(**forked_server("mcp"), env=environment)
         with anyio.fail_after(60):
             async with Client(stdio_client(server)) as client:
                 assert not (await client.call_tool("status", {})).is_error
                 refused = await client.call_tool("status", {})
         assert refused.is_error
-        assert refused.content[0].text.startswith("status was called too often. Try again in ")
+        assert text_of(refused).startswith("status was called too often. Try again in ")
         assert refused.structured_content["error"]["code"] == "rate_limited"
 
     anyio.run(main)

@@ -11,7 +11,6 @@ import io
 import json
 import logging
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -32,6 +31,7 @@ from commonplace.server.logs import OURS, log_to
 from commonplace.settings import Settings
 from commonplace.store.accounts import FILE
 from commonplace.store.sqlite.accounts import Accounts
+from kit.forked import forked
 from serving import environment_of, process
 
 SAID, ASKED = "Zanzibarquince", "Wolframlupine"
@@ -74,7 +74,7 @@ def over_stdio(home: Path) -> str:
     sent = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}]
     sent += [{"jsonrpc": "2.0", "method": "notifications/initialized"}, *calls(2), {"jsonrpc": ASKED, "method": SAID}]
     lines = "".join(f"{json.dumps(one)}\n" for one in sent) + f"{SAID} is no message\n"
-    command = [sys.executable, "-m", "commonplace", "mcp", "--allow-writes"]
+    command = forked("mcp", "--allow-writes")
     environment = environment_of(home, COMMONPLACE_LOG_LEVEL="debug")
     done = subprocess.run(command, env=environment, input=lines, capture_output=True, text=True, timeout=60, check=True)
     assert SAID in done.stdout

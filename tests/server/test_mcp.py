@@ -22,13 +22,16 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
+from kit.answers import text_of
+from kit.forked import forked, forked_server
+
 ERAS = ["legacy", "2026-07-28"]
 """The handshake of 2025-11-25 and before, and the stateless protocol after it."""
 
 
 @asynccontextmanager
 async def over_stdio(environment: dict[str, str], era: str, *more: str) -> AsyncIterator[Client]:
-    server = StdioServerParameters(command=sys.executable, args=["-m", "commonplace", "mcp", *more], env=environment)
+    server = StdioServerParameters(**forked_server("mcp", *more), env=environment)
     async with Client(stdio_client(server), mode=era) as client:
         yield client
 
@@ -42,7 +45,7 @@ async def walk(client: Client) -> None:
     assert not found.is_error
     assert found.structured_content is not None
     assert found.structured_content["results"][0]["uri"] == "notes://tea"
-    assert json.loads(found.content[0].text) == found.structured_content
+    assert json.loads(text_of(found)) == found.structured_content
 
     tagged = await client.call_tool("search", {"query": "bread tea", "tags": ["FOOD"]})
     assert [hit["uri"] for hit in tagged.structured_content["results"]] == ["notes://bread"]
@@ -56,14 +59,14 @@ async def walk(client: Client) -> None:
     assert missing.structured_content["error"]["code"] == "not_found"
     wrong = await client.call_tool("search", {"query": "x", "limit": 1000, "colour": "red"})
     assert wrong.is_error
-    assert wrong.content[0].text.startswith('search has no argument "colour". It takes: query, limit')
+    assert text_of(wrong).startswith('search has no argument "colour". It takes: query, limit')
     assert wrong.structured_content["error"] == {
         "code": "unknown_argument",
-        "message": wrong.content[0].text,
+        "message": text_of(wrong),
         "argument": "colour",
     }
     beyond = await client.call_tool("search", {"query": "x", "limit": 1000})
-    assert beyond.content[0].text == "limit must be between 1 and 100, not 1000."
+    assert text_of(beyond) == "limit must be between 1 and 100, not 1000."
     assert beyond.structured_content["error"]["argument"] == "limit"
     with pytest.raises(MCPError, match="There is no tool 'frobnicate'"):
         await client.call_tool("frobnicate", {})
@@ -100,7 +103,7 @@ def test_an_agent_that_may_write_remembers_and_finds_it_at_once(environment: dic
             async with over_stdio(environment, "auto") as client:
                 refused = await client.call_tool("forget", {"uri": kept.structured_content["uri"]})
                 assert refused.structured_content["error"]["code"] == "writes_disabled"
-                assert "--allow-writes" in refused.content[0].text
+                assert "--allow-writes" in text_of(refused)
 
     anyio.run(main)
 
@@ -108,7 +111,7 @@ def test_an_agent_that_may_write_remembers_and_finds_it_at_once(environment: dic
 def test_standard_output_carries_the_protocol_and_the_end_of_input_ends_the_server(environment: dict[str, str]) -> None:
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n"
-    command = [sys.executable, "-m", "commonplace", "mcp"]
+    command = forked("mcp")
     done = subprocess.run(
         command, env=environment, input=request, capture_output=True, text=True, timeout=60, check=False
     )
@@ -129,7 +132,7 @@ def test_a_line_that_is_no_message_is_answered_and_a_blank_one_is_none(environme
         r'{"jsonrpc": "2.0", "id": "\ud83d", "method": "ping"}',
         f"{number}{'9' * 5000}}}}}}}",
     ]
-    command = [sys.executable, "-m", "commonplace", "mcp"]
+    command = forked("mcp")
     done = subprocess.run(
         command, env=environment, input="\n".join(lines), capture_output=True, text=True, timeout=60, check=False
     )
@@ -146,7 +149,7 @@ def hello_line() -> str:
 
 def test_a_byte_order_mark_before_the_first_line_is_no_part_of_it(environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "commonplace", "mcp"],
+        forked("mcp"),
         env=environment, input=f"\ufeff{hello_line()}", capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert json.loads(done.stdout)["result"]["protocolVersion"] == "2025-11-25"
@@ -181,7 +184,7 @@ def test_an_input_that_nobody_may_wait_for_is_waited_for(environment: dict[str, 
     with (
         os.fdopen(theirs, "w") as client,
         subprocess.Popen(
-            [sys.executable, "-m", "commonplace", "mcp"],
+            forked("mcp"),
             env=environment, stdin=ours, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         ) as server,
     ):  # fmt: skip
@@ -200,7 +203,7 @@ def test_an_input_that_cannot_be_read_ends_the_server_with_a_sentence(
 ) -> None:
     with (tmp_path / "only-written-to").open("wb") as wrong:
         done = subprocess.run(
-            [sys.executable, "-m", "commonplace", "mcp"],
+            forked("mcp"),
             env=environment, stdin=wrong, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
     assert (done.returncode, done.stdout) == (74, "")
@@ -238,7 +241,7 @@ def test_a_client_that_reads_nothing_does_not_keep_the_server_from_ending(
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     sent = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}]
     sent += [{"jsonrpc": "2.0", "id": id, "method": "tools/list"} for id in range(2, 42)]  # far more than a pipe holds
-    command = [sys.executable, "-m", "commonplace", "mcp"]
+    command = forked("mcp")
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
         assert server.stdout is not None
@@ -271,7 +274,7 @@ def test_a_line_of_many_megabytes_is_read_at_once_and_answered(environment: dict
             for id, q in queries.items()
         ),
     ]
-    command, lines = [sys.executable, "-m", "commonplace", "mcp"], "\n".join(map(json.dumps, sent))
+    command, lines = forked("mcp"), "\n".join(map(json.dumps, sent))
     done = subprocess.run(
         command, env=environment, input=lines, capture_output=True, text=True, timeout=60, check=False
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from mcp.client.stdio import stdio_client
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.settings import Settings
+from kit.forked import forked_server
 
 FACTS = {
     "Anna is allergic to peanuts.": "which food could make a guest ill",
@@ -34,8 +34,7 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def agent(variables: dict[str, str], *options: str) -> AsyncIterator[Client]:
-    arguments = ["-m", "commonplace", "mcp", "--allow-writes", *options]
-    server = StdioServerParameters(command=sys.executable, args=arguments, env=variables)
+    server = StdioServerParameters(**forked_server("mcp", "--allow-writes", *options), env=variables)
     with anyio.fail_after(60):
         async with Client(stdio_client(server)) as client:
             yield client

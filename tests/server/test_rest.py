@@ -94,7 +94,7 @@ def test_a_mistake_has_a_status_a_code_and_a_sentence(
         ("GET", "/api/v1/tools/search", 405, "invalid_argument", "POST"),
         ("DELETE", "/api/v1/tools", 405, "invalid_argument", "GET, HEAD"),
         ("POST", "/api/v1/tools/a/b", 404, "not_found", "/openapi.json"),
-        ("GET", "/", 404, "not_found", "/openapi.json"),
+        ("GET", "/nothing", 404, "not_found", "/openapi.json"),
         ("GET", "/mcp/nobody", 404, "not_found", "/mcp"),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_document_goes_by_the_end_of_its_path_over_http_too(tmp_path: Path) ->
     with process(environment_of(tmp_path / "home")) as server:
         send = sender(server.address)
         status, read = send("POST", "/api/v1/tools/fetch", {"uri": "vim:3:1"})
-        assert (status, read["items"][0]["uri"], read["items"][0]["text"]) == (200, "qmd://Vault/Areas/Vim.md", "Two.")
+        assert (status, read["items"][0]["uri"], read["items"][0]["text"]) == (200, "docs://Vault/Areas/Vim.md", "Two.")
         status, said = send("POST", "/api/v1/tools/fetch", {"uri": "tea"})
         assert (status, said["error"]["code"], said["error"]["candidates"]) == (
             409, "ambiguous", ["Vault/a/Tea.md", "Vault/b/tea.md"],

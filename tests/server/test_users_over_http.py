@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -26,6 +25,7 @@ from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.store.accounts import FILE
 from commonplace.store.sqlite.accounts import Accounts
+from kit.forked import forked
 
 KEYS = {"COMMONPLACE_AUTH": "keys", "COMMONPLACE_ALLOW_WRITES": "1"}
 pytestmark = pytest.mark.parametrize("settings", [KEYS], indirect=True)
@@ -170,7 +170,7 @@ def test_a_websocket_is_opened_with_a_key_and_closed_with_it(address: str, accou
 
 def test_a_server_without_users_stays_on_this_machine(environment: dict[str, str], tmp_path: Path) -> None:
     alone = {**environment, "COMMONPLACE_AUTH": "none", "COMMONPLACE_HOME": str(tmp_path / "other")}
-    command = [sys.executable, "-m", "commonplace", "serve", "--host", "0.0.0.0", "--port", "0"]
+    command = forked("serve", "--host", "0.0.0.0", "--port", "0")
     done = subprocess.run(command, env=alone, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 78
     assert len(done.stderr.splitlines()) == 1
@@ -180,7 +180,7 @@ def test_a_server_without_users_stays_on_this_machine(environment: dict[str, str
 
 @pytest.mark.parametrize("port", ["-1", "65536", "99999"])
 def test_a_port_that_is_none_is_wrong_usage(environment: dict[str, str], port: str) -> None:
-    command = [sys.executable, "-m", "commonplace", "serve", "--port", port]
+    command = forked("serve", "--port", port)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert f"{port} is not in the range" in done.stderr

@@ -26,6 +26,7 @@ from commonplace.library import Library, restore, space_folder
 from commonplace.server import watching
 from commonplace.server.libraries import Libraries
 from commonplace.server.watching import Watching
+from kit.forked import forked, forked_server
 from opening import library_settings
 from serving import environment_of, process
 
@@ -74,8 +75,7 @@ def is_watched(home: Path, space: str = "default") -> bool:
 
 
 def with_agent(home: Path, talk: Callable[[Client], Awaitable[None]], *options: str) -> None:
-    command = ["-m", "commonplace", "mcp", *options]
-    server = StdioServerParameters(command=sys.executable, args=command, env=environment_of(home))
+    server = StdioServerParameters(**forked_server("mcp", *options), env=environment_of(home))
 
     async def main() -> None:
         with anyio.fail_after(2 * PATIENCE_S):
@@ -190,7 +190,7 @@ def test_watching_can_be_switched_off(home: Path, root: Path, way: str, monkeypa
 @contextmanager
 def waiting_server(home: Path) -> Iterator[subprocess.Popen[bytes]]:
     """`commonplace mcp` whose client has said hello and nothing more."""
-    command = [sys.executable, "-m", "commonplace", "mcp"]
+    command = forked("mcp")
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment_of(home), stdin=pipe, stdout=pipe, stderr=pipe) as server:
         assert server.stdin is not None
@@ -237,7 +237,7 @@ def test_watching_keeps_no_server_from_ending(home: Path, root: Path, number: si
 def test_a_server_starts_without_what_the_watching_loads() -> None:
     looked = (
         "import sys; from commonplace.server import mcp, service; "
-        "print({'watchfiles', 'filelock', 'commonplace.kinds.documents.folders.folders'} & sys.modules.keys())"
+        "print({'watchfiles', 'filelock', 'commonplace.kinds.documents.folders.library_folders'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
@@ -461,7 +461,7 @@ def test_the_children_of_a_server_do_not_hold_its_lock(home: Path, root: Path) -
 
 def test_status_says_when_a_folder_was_read_and_that_it_is_level_only_when_it_is(home: Path, root: Path) -> None:
     def printed() -> str:
-        command = [sys.executable, "-m", "commonplace", "status"]
+        command = forked("status")
         return subprocess.run(command, env=environment_of(home), capture_output=True, text=True, check=True).stdout
 
     async def talk(client: Client) -> None:

@@ -16,7 +16,6 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +29,7 @@ import pytest
 
 from commonplace.model import Change, Filter
 from commonplace.store.postgres import PostgresStore
+from kit.forked import forked
 from opening import space_of
 from postgres_server import postgres
 
@@ -56,7 +56,7 @@ class Serving:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "commonplace", "--space", self._space, "serve", "--port", str(self.port)]
+        command = forked("--space", self._space, "serve", "--port", str(self.port))
         self._process = subprocess.Popen(command, env=self._environment, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + START_S
         while True:

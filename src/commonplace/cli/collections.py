@@ -14,12 +14,12 @@ import click
 from commonplace.cli.collections_list import print_list
 from commonplace.cli.common import counted, progress_bar
 from commonplace.cli.folders import MOST_NAMED, OF_COLLECTIONS
-from commonplace.cli.lazy import SomePath
+from commonplace.cli.lazy import SomePath, ours
 from commonplace.cli.library import pull_default
 from commonplace.cli.workplace import Workplace, with_workplace
-from commonplace.errors import AlreadyExists, InvalidInput, NotFound
+from commonplace.errors import AlreadyExists, Command, InvalidInput, NotFound
 from commonplace.kinds.documents.folders.locks import collection_lock
-from commonplace.kinds.documents.packages.context import (
+from commonplace.kinds.documents.packages.declarations import (
     FILE,
     Declaration,
     Scope,
@@ -30,15 +30,12 @@ from commonplace.kinds.documents.packages.context import (
     withdraw,
     write_json,
 )
-from commonplace.kinds.documents.packages.folders import sync_holding
-from commonplace.kinds.documents.packages.globs import IMPLIED, check_globs
-from commonplace.kinds.documents.packages.outcome import SyncOutcome
+from commonplace.kinds.documents.packages.holdings import Holding, holding_of, holdings, undeclared, unique
 from commonplace.kinds.documents.packages.pack import pack as pack_folder
 from commonplace.kinds.documents.packages.pack import save
-from commonplace.kinds.documents.packages.places import MANIFEST
-from commonplace.kinds.documents.packages.registry import Holding, holding_of, holdings, undeclared, unique
+from commonplace.kinds.documents.packages.package_paths import IMPLIED, MANIFEST, check_globs
+from commonplace.kinds.documents.packages.package_sync import SyncOptions, SyncReport, SyncTarget, drop, sync_holding
 from commonplace.kinds.documents.packages.source import read_source, without_credentials
-from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget, drop
 from commonplace.kinds.documents.visible import Visible
 from commonplace.library import Library
 from commonplace.tools.locating import no_collection
@@ -101,7 +98,7 @@ def add(
     if not more["force"] and any(each.alias == alias for each in declarations(folder, "project")):
         raise alias_exists(alias, folder / FILE)
     typed = _declaration(workplace, alias, source, folder, more)
-    outcomes: list[SyncOutcome] = []
+    outcomes: list[SyncReport] = []
     with workplace.library() as library:
         if not no_sync:
             outcomes = [
@@ -198,9 +195,9 @@ def _remove_folder(workplace: Workplace, library: Library, alias: str, folder: P
     if inside and any(each.alias == alias for each in declarations(workplace.settings.home, "global")):
         raise NotFound(f"{folder / FILE} has no {alias}, but your own declarations have. Repeat with --global.")
     if library.store.item("collection", "", alias, body=False) is None:  # what is removed is named to the letter
-        raise no_collection(library, alias, "`commonplace collections list` names them.")
+        raise no_collection(library, alias, "`", Command("collections list"), "` names them.")
     library.folders.get(alias)
-    what = f"{alias} is a folder that was added with `commonplace add`."
+    what = f"{alias} is a folder that was added with `{ours('add')}`."
     if inside:
         raise NotFound(f"{folder / FILE} has no {alias}. {what} Repeat with --global --drop to remove it.")
     if not and_drop:
@@ -278,10 +275,10 @@ def _clash(holding: Holding, found: list[Holding]) -> str | None:
     return None
 
 
-def _sync_one(library: Library, holding: Holding, options: SyncOptions, clash: str | None = None) -> SyncOutcome:
+def _sync_one(library: Library, holding: Holding, options: SyncOptions, clash: str | None = None) -> SyncReport:
     known = holding.declared
     if clash is not None:
-        return SyncOutcome(known.alias, known.collection_id, error=clash)
+        return SyncReport(known.alias, known.collection_id, error=clash)
     with progress_bar(f"Reading {known.alias}") as progress:
         return sync_holding(_keeping(library), library.folders, holding, options, progress)
 
@@ -290,7 +287,7 @@ def _keeping(library: Library) -> SyncTarget:
     return SyncTarget(library.store, library.folder, library.settings)
 
 
-def _report(workplace: Workplace, outcomes: list[SyncOutcome], record: Mapping[str, Any]) -> None:
+def _report(workplace: Workplace, outcomes: list[SyncReport], record: Mapping[str, Any]) -> None:
     if workplace.as_json:
         click.echo(json.dumps(record, ensure_ascii=False, indent=2))
         return

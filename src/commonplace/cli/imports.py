@@ -18,12 +18,12 @@ from commonplace.cli.common import OUTPUT, WordOrFile, progress_bar, with_librar
 from commonplace.cli.lazy import SomePath
 from commonplace.cli.memory import export_memory, import_context_server, import_memory
 from commonplace.errors import InvalidInput
-from commonplace.ingest.imports.archives import ArchiveLimits, named
-from commonplace.ingest.imports.dates import moment
-from commonplace.ingest.imports.formats import FORMATS, KINDS
-from commonplace.ingest.imports.lines import import_lines
-from commonplace.ingest.imports.run import ImportOptions, Put, Summary, import_paths
-from commonplace.ingest.imports.source import Record
+from commonplace.ingest.imports.import_dates import moment
+from commonplace.ingest.imports.import_file import Record
+from commonplace.ingest.imports.import_formats import FORMATS, KINDS
+from commonplace.ingest.imports.import_run import ImportOptions, Put, Summary, import_paths
+from commonplace.ingest.imports.import_sources import ArchiveLimits, named
+from commonplace.ingest.imports.json_lines import import_lines
 from commonplace.kinds.knowledge.kinds import KIND_OF, SOURCES
 from commonplace.kinds.knowledge.records import RecordOutcome, References, put_record, records
 from commonplace.library import Library

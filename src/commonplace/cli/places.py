@@ -13,7 +13,7 @@ import commonplace
 from commonplace.cli import qmd_command as shim
 from commonplace.cli.client_files import ClientFile, opened
 from commonplace.cli.clients import CLIENTS, config_path, is_ours, starts_ours
-from commonplace.kinds.documents.packages.context import FILE as DECLARATIONS
+from commonplace.kinds.documents.packages.declarations import FILE as DECLARATIONS
 from commonplace.library import SPACES
 from commonplace.models.catalog import catalog
 from commonplace.settings import PREFIX, Settings, user_path

@@ -14,7 +14,7 @@ import click
 
 from commonplace.cli.common import split_names, with_library
 from commonplace.cli.loading import nothing_collected
-from commonplace.errors import Denied, InvalidInput, NotFound, Unavailable
+from commonplace.errors import Command, Denied, InvalidInput, NotFound, Unavailable
 from commonplace.kinds.documents.visible import Visible
 from commonplace.library import Library
 from commonplace.profiles.registry import DEFAULT, profile, profile_names
@@ -102,7 +102,7 @@ def _serve_instance(settings: Settings, name: str, space: str) -> None:
 
             raise NotFound(as_commands(str(error)), **error.details) from None
     if not row.enabled:
-        raise Denied(f'The instance "{row.name}" is disabled. `commonplace tables instance update` enables it.')
+        raise Denied(f'The instance "{row.name}" is disabled. `', Command("tables instance update"), "` enables it.")
     from commonplace.server.instances import principal_of, serve_instance
     from commonplace.server.service import Service
 
@@ -178,12 +178,12 @@ def serve(
 
 def _view(settings: Settings, space: str, project: Path | None, no_global: bool, collections: tuple[str, ...]) -> View:
     """Return the view of the collections to show. Raise for a name that stands for none."""
-    from commonplace.kinds.documents.packages.context import find_project
+    from commonplace.kinds.documents.packages.declarations import find_project
 
     view = View(project.resolve() if project else find_project(), not no_global, space)
     names = split_names(collections)
     if names:
-        from commonplace.kinds.documents.packages import declared
+        from commonplace.kinds.documents.packages.holdings import declared
 
         with Library.open(settings=settings, space=space) as library:
             Visible.of(declared(library, view.project, view.with_global)).some(names)
@@ -240,7 +240,7 @@ def call(library: Library, name: str, arguments: str, profile_name: str) -> None
         raise InvalidInput(f'The arguments are not JSON: {error}. Write them as \'{{"query": "tea"}}\'.') from error
     if not isinstance(given, dict):
         raise InvalidInput('The arguments are not an object. Write them as \'{"query": "tea"}\'.')
-    from commonplace.kinds.documents.packages.context import find_project
+    from commonplace.kinds.documents.packages.declarations import find_project
 
     view = View(find_project(), space=library.folder.name)
     answer = tool.call(Call(library, view=view), given)

@@ -15,7 +15,7 @@ import click
 
 from commonplace.cli.lazy import SomePath
 from commonplace.errors import InvalidInput
-from commonplace.kinds.documents.packages.context import find_project
+from commonplace.kinds.documents.packages.declarations import find_project
 from commonplace.library import Library, space_folder
 from commonplace.settings import Settings
 from commonplace.store.opening import DATABASE

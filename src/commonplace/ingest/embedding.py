@@ -12,19 +12,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.errors import InvalidInput, NotFound, Unavailable
+from commonplace.errors import Command, InvalidInput, NotFound, Unavailable
 from commonplace.index.base import MakeVectors, NearIndex
 from commonplace.index.vectors.index import VectorIndex
-from commonplace.ingest.backlog import MOST_WALKED, Backlog, Coverage
-from commonplace.ingest.embed_lock import embed_lock
-from commonplace.ingest.pace import Pace
+from commonplace.ingest.embed_lock import Pace, embed_lock
+from commonplace.ingest.library_status import Coverage
+from commonplace.ingest.model_vectors import MOST_WALKED, Backlog, StoredVectors
 from commonplace.ingest.prepare import RULES, embedded_text, vector_key
-from commonplace.ingest.stored_vectors import StoredVectors
 from commonplace.ingest.suited import first_choice
 from commonplace.model import JSON, Chunk, Filter, fingerprint, item_of
 from commonplace.models import check_model, open_embedder
-from commonplace.models.embedder import Embedder
 from commonplace.models.hurry import hurried
+from commonplace.models.roles import Embedder
 from commonplace.settings import BadSetting, Settings
 from commonplace.store.base import Store
 from commonplace.store.rows import Model, Passage
@@ -119,7 +118,8 @@ class Embedding:
                 break
             chosen = now  # another process has put another model in its place, and dropped the vectors of this one
         if pair is None:
-            raise Unavailable("There are no vectors yet; `commonplace embed` makes them.", code="vector_index_missing")
+            words = ("There are no vectors yet; `", Command("embed"), "` makes them.")
+            raise Unavailable(*words, code="vector_index_missing")
         return pair
 
     def _answering(self, chosen: str | None) -> tuple[NearIndex, Embedder] | None:

@@ -199,3 +199,16 @@ def check_json(value: JSON, place: str, depth: int = 0) -> None:
             raise InvalidInput(f"{place} hold a number of more than 300 digits. Use a string.")
     elif value is not None:
         raise InvalidInput(f"{place} hold a {type(value).__name__}, which JSON cannot. Use strings and numbers.")
+
+
+def merge(target: JSON, patch: JSON) -> JSON:
+    """Return a value with a merge patch (RFC 7396): null removes a member, objects merge, all else replaces."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(target) if isinstance(target, Mapping) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merge(result.get(name), value)
+    return result

@@ -1,21 +1,22 @@
-"""Vectors that nobody has to ask for: with a write, beside the calls, and those of a better model that has come.
+"""The upkeep of a library's vectors: with a write, beside the calls, for a better model; and the leftovers of old ones.
 
-Beside the calls they are made in short turns, so that whoever is asked for vectors by a person comes in between.
+Beside the calls vectors are made in short turns, so that whoever is asked for them by a person comes in between.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from commonplace.errors import StorageFull
-from commonplace.ingest.automatic import AutomaticVectors
-from commonplace.ingest.backlog import Coverage
+from commonplace.index.files import PART_SUFFIX
+from commonplace.ingest.automatic import AutomaticVectors, OnWrite
 from commonplace.ingest.embedding import Embedding, Progress
-from commonplace.ingest.on_write import OnWrite
-from commonplace.ingest.pending import Pending
+from commonplace.ingest.library_status import Coverage, Pending
 from commonplace.ingest.suited import best_here, languages, pulled_betters
 from commonplace.ingest.switching import Switch
 from commonplace.settings import Settings
@@ -167,3 +168,48 @@ class Upkeep:
             best = best_here(languages(self._store), self._settings)
             self._looked = last_look = _Looked(current, here, now, last, best if best in here else None)
         return last_look.found
+
+
+@dataclass(frozen=True, slots=True)
+class Rubbish:
+    """The leftovers of a library, found or dropped."""
+
+    caches: tuple[Path, ...]
+    """Folders and files of indexes that nobody opens any more."""
+    cache_bytes: int
+    rows: dict[str, int]
+    """The number of rows of each sort."""
+
+
+def rubbish(store: Store, folder: Path, embedding: Embedding) -> Rubbish:
+    """Return what there is to drop. `folder` is the library's."""
+    caches = tuple(sorted(_caches(store, folder, embedding.folder)))
+    return Rubbish(caches, sum(map(_size, caches)), store.leftovers())
+
+
+def clean(store: Store, folder: Path, embedding: Embedding) -> Rubbish:
+    """Drop the leftovers, then give room back to the vectors' file and to the disk. Return what was dropped."""
+    leftovers = rubbish(store, folder, embedding)
+    for cache in leftovers.caches:
+        if cache.is_dir():
+            shutil.rmtree(cache, ignore_errors=True)
+        else:
+            cache.unlink(missing_ok=True)
+    dropped = store.leftovers(drop=True)
+    if index := embedding.index():
+        index.catch_up()
+        index.compact()
+    store.vacuum()
+    return Rubbish(leftovers.caches, leftovers.cache_bytes, dropped)
+
+
+def _caches(store: Store, folder: Path, indexes: Path) -> list[Path]:
+    names = {f"vectors-{model.fingerprint[:8]}" for model in store.models()}
+    stale = [path for path in folder.glob("index-*") if path != indexes]
+    stale += [path for path in indexes.glob("vectors-*") if path.name not in names]
+    return stale + list(folder.glob(f"*{PART_SUFFIX}"))
+
+
+def _size(place: Path) -> int:
+    files = place.rglob("*") if place.is_dir() else [place]
+    return sum(file.stat().st_size for file in files if file.is_file())

@@ -6,11 +6,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from commonplace.models.generator import Generator
+from commonplace.models.roles import Generator
 from commonplace.search.timed import within
 from commonplace.search.typed import Kind, Search, typed_lines
 from commonplace.text.terms import query_terms
-from commonplace.text.tokens import reach
+from commonplace.text.token_estimates import reach
 
 MOST: dict[Kind, int] = {"lex": 1, "vec": 2, "hyde": 1}
 REMEMBERED = 1000

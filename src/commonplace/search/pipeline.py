@@ -14,8 +14,8 @@ from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Ids
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, Item, Page
-from commonplace.models.embedder import Embedder
 from commonplace.models.hurry import hurried
+from commonplace.models.roles import Embedder
 from commonplace.search.fuse import Weights
 from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, scale_of, trust_for
 from commonplace.search.look import Look, Scopes
@@ -43,6 +43,7 @@ from commonplace.search.scale import NO_SCALE
 from commonplace.search.timed import Stages
 from commonplace.search.widen import READ, Widened, why_not, widened
 from commonplace.store.base import Store
+from commonplace.store.messages import Messages
 
 Floats = NDArray[np.float32]
 T = TypeVar("T")
@@ -92,13 +93,13 @@ class _UnreadPage:
 
     def page(self, presenter: Presenter, answer: RankedRows) -> Page:
         limit = self.request.limit
-        hits = self.stages.timed("present", lambda: presenter.hits(answer))
         return Page(
-            tuple(hits),
+            tuple(self.stages.timed("present", lambda: presenter.hits(answer))),
             self.stages.done,
             self.notes,
             more=len(self.fresh) > limit,
             found=len(self.enough),
+            items=tuple(dict.fromkeys((self.ranking.chunks[self.enough] >> CHUNK_BITS).tolist())),
             skipped=int(np.count_nonzero(enough(self.skipped.scores, self.request.min_score))),
             tied=tied(self.ranking.scores[self.fresh[: limit + 1]], limit),
             unplaced=self.ranking.unplaced,
@@ -141,10 +142,9 @@ class Pipeline:
 
     def related(self, item: Item, request: Request) -> Page:
         """Return what is like an item: its most telling words in the lexical leg, the mean of its vectors in the other.
-
         A conversation says what its messages do, which are not like it.
         """
-        messages = self._store.message_ids(item.key) if item.kind == "conversation" else []
+        messages = self._store.drawer(Messages).of(item.key) if item.kind == "conversation" else []
         request = replace(request, exclude=request.exclude.union(messages))
         return self._with_look(lambda look: self._related(item, messages, request, look))
 

@@ -16,7 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from commonplace import __version__
-from commonplace.kinds.tables.keys import space_of
+from commonplace.kinds.tables import Tables
+from commonplace.kinds.tables.tool_instances import space_of
 from commonplace.kinds.tables.tools.types import bound_tool
 from commonplace.library import Library, space_folder
 from commonplace.model import JSON
@@ -64,8 +65,8 @@ def _instance_of(principal: Principal) -> str:
 
 def _profile(instance_id: str) -> Profile:
     """Return the profile by which `Changes` watches an instance's list of tools."""
-    lists: Lists = {"tools": lambda library: library.tables.instances.state(instance_id)}
-    return Profile(f"{_NAME}{instance_id}", (), lambda library: _INSTRUCTIONS, always_writes=True, lists=lists)
+    lists: Lists = {"tools": lambda space: space.part(Tables).instances.state(instance_id)}
+    return Profile(f"{_NAME}{instance_id}", (), lambda space: _INSTRUCTIONS, always_writes=True, lists=lists)
 
 
 async def _served(service: Service, principal: Principal, name: str | None = None) -> Sequence[ToolRow]:
@@ -126,7 +127,7 @@ def _call_tool(service: Service, visitor_of: VisitorOf) -> Handler:
 
 def _registry(tools: tuple[Tool, ...] = ()) -> Registry:
     """Return a registry of bound tools; all may write, as whoever bound them has allowed it."""
-    profile = Profile("instance", tools, lambda library: _INSTRUCTIONS, always_writes=True, exact=True)
+    profile = Profile("instance", tools, lambda space: _INSTRUCTIONS, always_writes=True, exact=True)
     return Registry(profile, writable=True)
 
 

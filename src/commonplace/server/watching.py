@@ -17,7 +17,7 @@ from commonplace.library import Library
 from commonplace.server.libraries import Libraries
 
 if TYPE_CHECKING:
-    from commonplace.kinds.documents.folders.folders import Report
+    from commonplace.kinds.documents.folders.library_folders import Report
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -11,20 +11,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.model import JSON, Change, Chunk, Filter, IndexedItem, Item
-from commonplace.store.kind_base import DocumentStore, EntryStore, RecordStore
-from commonplace.store.rows import Attachment, Job, Model, Moment, Returned, SessionList, SessionRow, Write
+from commonplace.store.kind_base import DocumentStore, EntryStore
+from commonplace.store.rows import Job, Model, Moment, Write
+from commonplace.store.session import D, StoreSession
 
 
-class Store(EntryStore, DocumentStore, RecordStore, Protocol):
+class Store(EntryStore, DocumentStore, Protocol):
     """A store of one space. Every method is safe from any thread; a write that has returned is durable."""
 
-    replaced: bool
-    """Whether another process has put a backup in its place since it was opened: indexes of the old log are not fit
-    for the new one. Known as of the last call of `last_change`."""
-    log: str | None
-    """Which log that call has seen. The numbers of changes mean something in their own log alone."""
+    @property
+    def replaced(self) -> bool:
+        """Return whether another process has put a backup in its place since it was opened.
+
+        Indexes of the old log are not fit for the new one. Known as of the last call of `last_change`.
+        """
+        ...
+
+    @property
+    def log(self) -> str | None:
+        """Return which log that call has seen. The numbers of changes mean something in their own log alone."""
+        ...
+
+    @property
+    def session(self) -> StoreSession:
+        """Return what its drawers speak to."""
+        ...
 
     def close(self) -> None: ...
+
+    def drawer(self, kind: type[D]) -> D:
+        """Return the rows of one noun, by their class. It is opened when it is first asked for."""
+        ...
 
     def transaction(self) -> AbstractContextManager[None]:
         """Make everything this thread writes inside the block durable together when it ends, or undo it when it raises.
@@ -182,19 +199,7 @@ class Store(EntryStore, DocumentStore, RecordStore, Protocol):
         """Return whether any passage of an item has a vector of any model."""
         ...
 
-    # attachments, jobs, settings
-
-    def attach(self, item_id: int, attachments: Sequence[tuple[Attachment, dict[str, JSON]]]) -> None:
-        """Replace the attachments of an item, each with its fields. Raise InvalidInput where the item is not stored."""
-        ...
-
-    def attachments_of_many(self, item_ids: Sequence[int]) -> dict[int, list[tuple[Attachment, dict[str, JSON]]]]:
-        """Return the attachments of items with their fields, in order, by item id."""
-        ...
-
-    def attachments_of(self, item_id: int) -> list[tuple[Attachment, dict[str, JSON]]]:
-        """Return the attachments of an item with their fields, in order."""
-        ...
+    # jobs, settings
 
     def enqueue(self, kind: str, payload: dict[str, JSON], delay_s: float = 0) -> int:
         """Store a job to be run after a delay in seconds, and return its id."""
@@ -226,47 +231,6 @@ class Store(EntryStore, DocumentStore, RecordStore, Protocol):
 
     def settle(self, name: str, value: JSON) -> JSON:
         """Set a setting unless it is set, and return its value: the same to every process that asks at once."""
-        ...
-
-    # sessions: the caller brings the time, so that a call has one moment
-
-    def session(self, session: str) -> SessionRow | None:
-        """Return the session of this id, or None."""
-        ...
-
-    def add_session(self, session: str, client: str, *, now: int, since: int, most: int) -> SessionRow:
-        """Return the session of this id, made unless one was used since. A client that is named has it now.
-
-        Where it is made, those not used since then go, and then the least recently used until there are `most` of them.
-        """
-        ...
-
-    def touch_session(self, session: str, now: int) -> None:
-        """Note that a session was used at this time."""
-        ...
-
-    def end_session(self, session: str) -> bool:
-        """Remove a session with all it remembers, and return whether there was one."""
-        ...
-
-    def change_defaults(self, session: str, changes: Mapping[str, JSON], now: int) -> dict[str, JSON]:
-        """Merge changes into a session's defaults, None removing one, and return them."""
-        ...
-
-    def session_list(self, session: str, key: str) -> SessionList | None:
-        """Return a list that a session may continue, by its key, or None."""
-        ...
-
-    def seen(self, session: str) -> list[str]:
-        """Return the URIs that a session has seen, oldest first."""
-        ...
-
-    def mark(self, session: str, returned: Returned, *, now: int, most_uris: int) -> int | None:
-        """Store what a call has returned, in one transaction, and return how many URIs its session has seen.
-
-        It keeps at most `most_uris`. Return None, and change nothing, where another call has meanwhile returned some
-        of what counts as unseen.
-        """
         ...
 
     # care

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from commonplace.lazy_dataclass import dataclass
@@ -31,6 +31,14 @@ class Write:
     expected_version: int | None = None
     outline: Outline | None = None
     """Of a document; None where it is to be read off the body by whoever asks for it first."""
+
+
+class NumberedWrite(NamedTuple):
+    """A write that has its place: the item it is, and the key it is known by."""
+
+    item_id: int
+    key: str
+    write: Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,48 +106,6 @@ class DocumentRow(NamedTuple):
 HEADING_COLUMNS = (
     "level, title, path, line, line_end, char_start, char_end, own_line_end, own_char_end, slug, occurrence"
 )
-
-
-MOST_LISTS = MOST_QUERIES = 20
-"""How many lists and queries a session remembers."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRow:
-    """A session as it is kept. Times are microseconds since 1970."""
-
-    id: str
-    client: str
-    defaults: Mapping[str, JSON]
-    queries: tuple[str, ...]
-    """Newest first."""
-    created_at: int
-    used_at: int
-
-
-SESSION_COLUMNS = "id, client, defaults, queries, created_at, used_at"
-
-
-@dataclass(frozen=True, slots=True)
-class SessionList:
-    """The URIs that one list of a session leaves out, from its first page to its last."""
-
-    without: Sequence[str]
-    replayed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """The URIs that one call of a session has returned, and the list they are a page of."""
-
-    query: str
-    uris: Sequence[str]
-    key: str
-    """Names the list it is a page of."""
-    begun: SessionList | None = None
-    """The list, where this is its first page."""
-    unseen: bool = False
-    """Whether all of it is given out as not seen before."""
 
 
 MOST_NUMBER = (1 << 63) - 1
@@ -277,39 +243,3 @@ class Tally:
     expiring: int
     summaries: int
     bytes: int
-
-
-class Cue(NamedTuple):
-    """A stretch of a medium's body that is said from one time to another, and by whom."""
-
-    start_ms: int
-    end_ms: int
-    char_start: int
-    char_end: int
-    speaker: str | None = None
-
-
-class Place(NamedTuple):
-    """The characters of an item's body that a chunk is, and its anchor."""
-
-    start: int
-    end: int
-    anchor: Mapping[str, JSON]
-
-
-class ImportSource(NamedTuple):
-    """The place an item was imported from, a hash of what came in then, and the version it was given."""
-
-    kind: str
-    path: str
-    position: str
-    hash: bytes
-    item_id: int
-    version: int
-
-
-class KeptAnswer(NamedTuple):
-    """The answer to a call with an idempotency key, and a hash of its arguments."""
-
-    arguments: bytes
-    answer: JSON

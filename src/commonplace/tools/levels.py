@@ -12,7 +12,7 @@ from commonplace.store.filters import fold_tag
 from commonplace.text.nearest import nearest, or_of
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 _BELOW = re.compile("(/*[^/]+)/")
 """One folder of a path. Slashes in a row count as one: the paths of some documents are web addresses."""
@@ -53,21 +53,21 @@ def no_folder(folder: str, collection: str, paths: Iterable[str]) -> str:
     return f'There is no folder "{folder}" in {collection}.{guess(folder, sorted(_folders_of(paths)))}'
 
 
-def unknown_tags(library: Library, tags: Sequence[str], hits: Iterable[Hit] = ()) -> list[str]:
+def unknown_tags(space: Space, tags: Sequence[str], hits: Iterable[Hit] = ()) -> list[str]:
     """Return a sentence for each tag that no item has, with the nearest tags."""
     found = {fold_tag(tag) for hit in hits for tag in hit.item.tags}
     wanted = [tag for tag in dict.fromkeys(tags) if fold_tag(tag) not in found]
-    there: Mapping[str, int] = library.store.tags() if wanted else {}
+    there: Mapping[str, int] = space.store.tags() if wanted else {}
     known = set(map(fold_tag, there))
     unknown = [tag for tag in wanted if fold_tag(tag) not in known]
     return [f'Nothing has the tag "{tag}".{guess(tag, list(there))}' for tag in unknown]
 
 
-def unknown_path(library: Library, path: str) -> list[str]:
+def unknown_path(space: Space, path: str) -> list[str]:
     """Return a sentence if no document is in a folder or glob, with the nearest folders; else nothing."""
-    if library.store.scan(Filter(kinds=("document",), paths=(path,)), limit=1):
+    if space.store.scan(Filter(kinds=("document",), paths=(path,)), limit=1):
         return []
-    files = library.store.document_files()[1]
+    files = space.store.document_files()[1]
     guessed = guess(path.removesuffix("/**").strip("/"), sorted(_folders_of(files)))
     return [f'No document is in "{path}".{guessed}']
 

@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from commonplace.errors import InvalidInput, NotFound
-from commonplace.model import SCHEMES, Item, parse_uri, uri_of
+from commonplace.errors import Command, InvalidInput, NotFound
+from commonplace.model import SCHEMES, Item, kind_of, parse_uri, uri_of
+from commonplace.store.lasting_names import LastingNames
 from commonplace.store.rows import Name
 from commonplace.text.nearest import nearest, or_of
 from commonplace.tools.addresses import LINES, span
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 if TYPE_CHECKING:  # it reads Markdown, which most commands do not
     from commonplace.text.outline import Heading
@@ -54,56 +55,56 @@ class Ambiguous(NotFound):
         super().__init__(f'"{given}" may be any of {", ".join(listed)}{more}. Name one of them.', candidates=listed)
 
 
-def locate(library: Library, given: str, *, body: bool = True) -> Located:
+def locate(space: Space, given: str, *, body: bool = True) -> Located:
     """Return the item a name leads to. Raise Ambiguous for several, NotFound with the nearest names for none."""
-    located = find(library, given, body=body)
+    located = find(space, given, body=body)
     if located is None:
-        raise missing(library, given)
+        raise missing(space, given)
     return located
 
 
-def missing(library: Library, given: str) -> NotFound:
+def missing(space: Space, given: str) -> NotFound:
     """Return the error for a name that leads nowhere, with the nearest names."""
     readings = [text for text, _, _ in _readings(given)]
     name = (readings[0] if "://" in given else readings[-1]) or given  # without the part that was named of it
-    near = suggested(library, name)
+    near = suggested(space, name)
     return NotFound(f"There is no {name}. {f'Did you mean {or_of(near)}?' if near else 'Find it with a search.'}")
 
 
-def item_called(library: Library, given: str, *, body: bool = True) -> Item:
+def item_called(space: Space, given: str, *, body: bool = True) -> Item:
     """Return the item a name leads to, for callers that take whole items: a full name comes before one with a part."""
     for address in _addresses(given):
-        item = library.store.item(*address, body=body)
+        item = space.store.item(*address, body=body)
         if item is not None:
             return item
-    return locate(library, given, body=body).item
+    return locate(space, given, body=body).item
 
 
-def find(library: Library, given: str, *, body: bool = True, to_the_letter: bool = False) -> Located | None:
+def find(space: Space, given: str, *, body: bool = True, to_the_letter: bool = False) -> Located | None:
     """Return the item a name leads to, or None. Raise Ambiguous for several, InvalidInput for an overlong name."""
     if len(given) > LONGEST:
         raise InvalidInput(f"A name has at most {LONGEST} characters, not {len(given)}.")
-    library.sweep()
+    space.sweep()
     for text, part, lines in _readings(given):
         for address in _addresses(text):
-            item = library.store.item(*address, body=body)
+            item = space.store.item(*address, body=body)
             if item is not None:
                 return Located(item, part, lines)
     for text, part, lines in () if to_the_letter else _readings(given):
         for path in _paths(text):
-            if name := _by_end(library, path):
-                return Located(library.get(uri_of("document", name.collection, name.path), body=body), part, lines)
+            if name := _by_end(space, path):
+                return Located(space.get(uri_of("document", name.collection, name.path), body=body), part, lines)
     return None
 
 
-def headings_of(library: Library, located: Located) -> list[Heading]:
+def headings_of(space: Space, located: Located) -> list[Heading]:
     """Return the headings of an item; of a located part, those below its heading or in its lines."""
     from commonplace.text.outline import contents  # it reads Markdown, which most commands do not
 
     item = located.item
     headings = contents(item.body or "", item.format)
     if located.part:
-        above = library.heading(item, located.part)
+        above = space.heading(item, located.part)
         return [heading for heading in headings if above.line < heading.line <= above.line_end]
     if located.lines:
         first, last = span(located.lines)
@@ -111,15 +112,15 @@ def headings_of(library: Library, located: Located) -> list[Heading]:
     return headings
 
 
-def collection_called(library: Library, name: str) -> str | None:
+def collection_called(space: Space, name: str) -> str | None:
     """Return the collection of documents with this name, or with this end of a name, in any case.
 
     Return None for no such collection, or several.
     """
-    store = library.store
+    store = space.store
     if store.item("collection", "", name, body=False):
         return name
-    keys = _collections(library)
+    keys = _collections(space)
     if name in keys:
         return name
     folded = name.casefold()
@@ -128,24 +129,24 @@ def collection_called(library: Library, name: str) -> str | None:
     return matches[0] if len(matches) == 1 else None
 
 
-def require_collection(library: Library, name: str) -> str:
+def require_collection(space: Space, name: str) -> str:
     """Return the collection with this name. Raise NotFound with the nearest names for none, or several."""
-    collection = collection_called(library, name)
+    collection = collection_called(space, name)
     if collection is None:
-        raise no_collection(library, name, "`commonplace collections list` names them.")
+        raise no_collection(space, name, "`", Command("collections list"), "` names them.")
     return collection
 
 
-def no_collection(library: Library, name: str, advice: str) -> NotFound:
+def no_collection(space: Space, name: str, *advice: str | Command) -> NotFound:
     """Return the error for a name that no collection has, with the nearest names and the advice."""
-    near = nearest(name, _collections(library), most=MOST_SUGGESTED, furthest=_FURTHEST_COLLECTION)
+    near = nearest(name, _collections(space), most=MOST_SUGGESTED, furthest=_FURTHEST_COLLECTION)
     guess = f"Did you mean {or_of(near)}? " if near else ""
-    return NotFound(f'There is no collection called "{name}". {guess}{advice}')
+    return NotFound(f'There is no collection called "{name}". {guess}', *advice)
 
 
-def _collections(library: Library) -> list[str]:
-    keys = [item.key for item in library.store.collections()]
-    return list(dict.fromkeys((*keys, *library.store.parents("document"))))
+def _collections(space: Space) -> list[str]:
+    keys = [item.key for item in space.store.collections()]
+    return list(dict.fromkeys((*keys, *space.store.parents("document"))))
 
 
 def _readings(given: str) -> Iterator[tuple[str, str, re.Match[str] | None]]:
@@ -176,7 +177,8 @@ def _addresses(text: str) -> Iterator[tuple[str, str | None, str]]:
     if mark:
         spelled = (f"{scheme.lower()}://{rest}", f"{scheme.lower()}://{rest.replace('%', '%25')}")
     else:
-        spelled = (f"qmd://{text.replace('%', '%25')}", f"qmd://{text}")
+        documents = SCHEMES["document"]
+        spelled = (f"{documents}://{text.replace('%', '%25')}", f"{documents}://{text}")
     for address in dict.fromkeys(spelled):
         if parts := parse_uri(address):
             yield parts
@@ -185,16 +187,16 @@ def _addresses(text: str) -> Iterator[tuple[str, str | None, str]]:
 def _paths(text: str) -> list[str]:
     """Return the document paths, or ends of paths, that a text may be; none for an address of another kind."""
     scheme, mark, rest = text.partition("://")
-    if mark and scheme.lower() != SCHEMES["document"]:
+    if mark and kind_of(scheme) != "document":
         return []
     spelled = (unquote(rest), rest) if mark else (text, unquote(text))
     return [path for path in dict.fromkeys(each.strip("/") for each in spelled) if path]
 
 
-def _by_end(library: Library, path: str) -> Name | None:
+def _by_end(space: Space, path: str) -> Name | None:
     """Return the document whose path has this end, in any case; a full match comes before an end. Raise Ambiguous."""
     for with_ending in (True, False):
-        names, total = library.store.documents_in_any_case(path, MOST_NAMED + 1, with_ending=with_ending)
+        names, total = space.store.documents_in_any_case(path, MOST_NAMED + 1, with_ending=with_ending)
         depth = path.count("/")
         whole = [name for name in names if name.file.count("/") == depth]
         exact = [name for name in whole if name.file == path]
@@ -206,15 +208,15 @@ def _by_end(library: Library, path: str) -> Name | None:
     return None
 
 
-def suggested(library: Library, text: str) -> list[str]:
+def suggested(space: Space, text: str) -> list[str]:
     """Return up to three names to suggest: items of other kinds by key or title, documents with similar paths."""
     paths = _paths(text)
     if not paths:
         return []
-    store = library.store
+    store = space.store
     ids = store.ids_of([(kind, None, paths[0]) for kind in _BY_KEY])
     for kind in ("note", "media", "conversation", "character", "prompt"):
-        ids += store.named(kind, paths[0])[:MOST_SUGGESTED]
+        ids += store.drawer(LastingNames).named(kind, paths[0])[:MOST_SUGGESTED]
     called = [item.uri for item in store.items(list(dict.fromkeys(ids))[:MOST_SUGGESTED])]
     files = nearest(paths[0], store.document_files()[1], most=MOST_SUGGESTED, furthest=_FURTHEST)
     return [*called, *files][:MOST_SUGGESTED]

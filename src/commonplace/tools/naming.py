@@ -7,37 +7,37 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commonplace.model import Hit, Item
-from commonplace.text.tokens import safe_cut
+from commonplace.text.token_estimates import safe_cut
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 _NAME = 80
 """The characters of a beginning that stands for a missing title."""
 
 
-def titled(library: Library, hits: Sequence[Hit]) -> Sequence[Hit]:
+def titled(space: Space, hits: Sequence[Hit]) -> Sequence[Hit]:
     """Return the hits, each with a title: a message has its conversation's, anything else without one its beginning."""
     untitled = [hit for hit in hits if not hit.title]
     if not untitled:
         return hits
-    talks = conversations(library, [hit.parent for hit in untitled if hit.kind == "message"])
+    talks = conversations(space, [hit.parent for hit in untitled if hit.kind == "message"])
     names = {hit.item.id: talks.get(hit.parent, "") for hit in untitled if hit.kind == "message"}
-    names |= beginnings(library, [hit.item for hit in untitled if not names.get(hit.item.id)])
+    names |= beginnings(space, [hit.item for hit in untitled if not names.get(hit.item.id)])
     return [hit if hit.title else replace(hit, title=names.get(hit.item.id, "")) for hit in hits]
 
 
-def conversations(library: Library, keys: Iterable[str]) -> dict[str, str]:
+def conversations(space: Space, keys: Iterable[str]) -> dict[str, str]:
     """Return the titles of conversations by key."""
     addresses = [("conversation", "", key) for key in dict.fromkeys(keys)]
-    ids = library.store.ids_of(addresses) if addresses else []
-    return {item.key: item.title for item in library.store.items(ids)} if ids else {}
+    ids = space.store.ids_of(addresses) if addresses else []
+    return {item.key: item.title for item in space.store.items(ids)} if ids else {}
 
 
-def beginnings(library: Library, items: Iterable[Item]) -> dict[int, str]:
+def beginnings(space: Space, items: Iterable[Item]) -> dict[int, str]:
     """Return the beginnings of the items without a title, by id."""
     ids = [item.id for item in items if not item.title]
-    return {item.id: _beginning(item) for item in library.store.heads(ids, 2 * _NAME)} if ids else {}
+    return {item.id: _beginning(item) for item in space.store.heads(ids, 2 * _NAME)} if ids else {}
 
 
 def _beginning(item: Item) -> str:

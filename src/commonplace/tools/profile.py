@@ -11,10 +11,10 @@ from commonplace.settings import Settings
 from commonplace.tools.tool import Call, Tool
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 ListName = Literal["tools", "prompts", "resources"]
-Lists = Mapping[ListName, Callable[["Library"], Hashable]]
+Lists = Mapping[ListName, Callable[["Space"], Hashable]]
 """The lists that change while the server runs, each with a function whose value differs once its list has changed."""
 
 
@@ -46,7 +46,7 @@ class Profile:
 
     name: str
     tools: tuple[Tool, ...]
-    instructions: Callable[[Library], str]
+    instructions: Callable[[Space], str]
     """Return the text a client gets when it connects: what is in the library, for an agent that is new to it."""
     unlisted: tuple[Tool, ...] = ()
     """Tools that can be called but are not listed."""

@@ -18,7 +18,7 @@ from commonplace.errors import Busy, InvalidInput
 from commonplace.model import JSON, fingerprint
 from commonplace.settings import Settings
 from commonplace.store.base import Store
-from commonplace.store.rows import Returned, SessionList, SessionRow
+from commonplace.store.session_marks import Returned, SessionList, SessionMarks, SessionRow
 from commonplace.tools.soft_config import read_defaults
 
 NEW = "new"
@@ -133,6 +133,7 @@ class Sessions:
         self, store: Store, settings: Settings, clock: Callable[[], float] = time.time, *, owner: str = ""
     ) -> None:
         self._store = store
+        self._marks = store.drawer(SessionMarks)
         self._settings = settings
         self._prefix = f"{fingerprint(owner).hex()}/" if owner else ""  # no handle has a slash
         self._most, self._most_uris = settings.session_max, settings.session_max_uris
@@ -161,13 +162,13 @@ class Sessions:
 
     def find(self, id: str) -> Session | None:
         """Return the session of this id if it is alive, else None. One quick read and never a write."""
-        row = self._store.session(self._prefix + id) if _HANDLE.fullmatch(id) else None
+        row = self._marks.find(self._prefix + id) if _HANDLE.fullmatch(id) else None
         return self._session(row) if row is not None and row.used_at >= self._since() else None
 
     def end(self, id: str) -> bool:
         """Remove a session with all it remembers. Return False when none is alive."""
         alive = self.find(id) is not None
-        return self._store.end_session(self._prefix + id) and alive if _HANDLE.fullmatch(id) else False
+        return self._marks.end(self._prefix + id) and alive if _HANDLE.fullmatch(id) else False
 
     # the methods a Session calls
 
@@ -176,32 +177,32 @@ class Sessions:
 
     def touch(self, session: Session) -> None:
         if self.fades(session):
-            self._store.touch_session(self._prefix + session.id, self._now())
+            self._marks.touch(self._prefix + session.id, self._now())
 
     def change_defaults(self, id: str, changes: Mapping[str, JSON]) -> Mapping[str, JSON]:
-        return self._store.change_defaults(self._prefix + id, changes, self._now())
+        return self._marks.change_defaults(self._prefix + id, changes, self._now())
 
     def asked(self, id: str, query: str) -> int:
         returned = Returned(query, (), "")
-        return self._store.mark(self._prefix + id, returned, now=self._now(), most_uris=self._most_uris) or 0
+        return self._marks.mark(self._prefix + id, returned, now=self._now(), most_uris=self._most_uris) or 0
 
     def begin(self, id: str, key: str, offset: int, *, dedupe: bool) -> ResultList:
-        known = self._store.session_list(self._prefix + id, key) if offset else None
+        known = self._marks.kept_list(self._prefix + id, key) if offset else None
         if not dedupe:
             return ResultList(key, frozenset(), begins=known is None, dedupe=False)
         if known is not None:
             return ResultList(key, frozenset(known.without), begins=False, replayed=known.replayed)
-        return ResultList(key, frozenset(self._store.seen(self._prefix + id)), begins=True)
+        return ResultList(key, frozenset(self._marks.seen(self._prefix + id)), begins=True)
 
     def mark(self, id: str, listing: ResultList, query: str, uris: Sequence[str], most_uris: int | None) -> int | None:
         begun = SessionList(sorted(listing.without), listing.replayed) if listing.begins else None
         unseen = listing.begins and listing.dedupe and not listing.replayed
         returned = Returned(query, uris, listing.key, begun, unseen)
-        return self._store.mark(self._prefix + id, returned, now=self._now(), most_uris=most_uris or self._most_uris)
+        return self._marks.mark(self._prefix + id, returned, now=self._now(), most_uris=most_uris or self._most_uris)
 
     def _add(self, id: str, client: str) -> Session:
         name, key = client[:_LONGEST_CLIENT].encode("utf-8", "replace").decode(), self._prefix + id
-        return self._session(self._store.add_session(key, name, now=self._now(), since=self._since(), most=self._most))
+        return self._session(self._marks.add(key, name, now=self._now(), since=self._since(), most=self._most))
 
     def _session(self, row: SessionRow) -> Session:
         return Session(row.id.removeprefix(self._prefix), row.client, row.defaults, row.queries, row.used_at, self)

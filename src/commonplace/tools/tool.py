@@ -13,7 +13,7 @@ from commonplace.tools.schema import Schema
 from commonplace.tools.view import View
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
     from commonplace.tools.sessions import Session
 
 READ_ONLY = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
@@ -32,9 +32,9 @@ def _no_report(done: float, total: float | None, words: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The context of a call: the caller's library, and what the door knows of the caller."""
+    """The context of a call: the caller's space, and what the door knows of the caller."""
 
-    library: Library
+    space: Space
     owner: str = ""
     """The caller's name, where several may share a library: sessions are theirs alone."""
     session: str | None = None
@@ -49,8 +49,12 @@ class Call:
 
     def open_session(self, handle: str | None) -> Session | None:
         """Return the session that an argument names, or the connection's; None without either."""
+        from commonplace.tools.sessions import Sessions  # most calls have none
+
         name = handle or self.session
-        return self.library.sessions.of(self.owner).open(name, self.client) if name else None
+        if not name:
+            return None
+        return Sessions(self.space.store, self.space.settings, owner=self.owner).open(name, self.client)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +103,9 @@ class Tool:
         given = self.check(self.name, self.signature, arguments)
         if not self.writes:
             return self.handler(call, given)
-        before = call.library.store.last_change()
+        before = call.space.store.last_change()
         answer = self.handler(call, given)
-        call.library.upkeep.on_write.embed(before)
+        call.space.upkeep.on_write.embed(before)
         return answer
 
     @cached_property

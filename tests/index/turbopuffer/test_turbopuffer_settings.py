@@ -18,6 +18,7 @@ from commonplace.index.turbopuffer.settings import Naming, document_id, is_table
 from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.library import Library
 from commonplace.settings import BadSetting
+from kit.forked import PROGRAM, forked
 from opening import library_settings
 from support.turbopuffer_server import TurbopufferServer
 
@@ -91,7 +92,7 @@ def test_a_region_in_the_environment_ends_no_command_in_a_traceback(tmp_path: Pa
     with TurbopufferServer() as server:
         place = {"TURBOPUFFER_REGION": "localhost", "TURBOPUFFER_BASE_URL": server.url.replace("127.0.0.1", "{region}")}
         found = subprocess.run(
-            [sys.executable, "-m", "commonplace", "--home", str(tmp_path / "home"), *command],
+            forked("--home", str(tmp_path / "home"), *command),
             env={
                 **{name: value for name, value in os.environ.items() if not name.startswith("TURBOPUFFER_")},
                 **place, "TURBOPUFFER_API_KEY": server.key, "COMMONPLACE_INDEX": "turbopuffer",
@@ -125,7 +126,7 @@ def test_a_library_says_at_start_what_is_missing_and_leaves_nothing_open(
 def test_without_its_sdk_the_command_ends_with_78_and_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "turbopuffer.py").write_text("raise ImportError('not installed')")
     found = subprocess.run(
-        [sys.executable, "-m", "commonplace", "--home", str(tmp_path / "home"), "search", "tea"],
+        [*PROGRAM, "--home", str(tmp_path / "home"), "search", "tea"],
         env={**os.environ, **KEY, **PLACE, "COMMONPLACE_INDEX": "turbopuffer", "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from commonplace.ingest.imports.source import ImportFile, Remarks
+from commonplace.ingest.imports.import_file import ImportFile, Remarks
 
 GOLDEN = Path(__file__).parent / "golden"
 

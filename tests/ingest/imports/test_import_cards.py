@@ -33,7 +33,7 @@ from import_samples import (
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.imports.card_images import LARGEST_TEXT
 from commonplace.ingest.imports.cards import read_card
-from commonplace.ingest.imports.source import Record, Remarks, Unknown, Unreadable, storable
+from commonplace.ingest.imports.import_file import Record, Remarks, Unknown, Unreadable, storable
 
 V2 = {"spec": "chara_card_v2", "data": {"name": "Two", "description": "Zwei – 二"}}
 V3 = {"spec": "chara_card_v3", "data": {"name": "Three", "description": "d"}}

@@ -16,8 +16,8 @@ import pytest
 from import_samples import _WORD, docx, epub, pdf, remarks, source_of, zipped
 
 from commonplace.ingest.files.read import Skipped, read_text
-from commonplace.ingest.imports.formats import choose
-from commonplace.ingest.imports.source import Record, Unreadable
+from commonplace.ingest.imports.import_file import Record, Unreadable
+from commonplace.ingest.imports.import_formats import choose
 from commonplace.text.outline import outline
 
 _BOMB = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><x>&b;</x>'

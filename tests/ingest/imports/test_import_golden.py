@@ -10,8 +10,8 @@ import json
 import pytest
 from import_samples import GOLDEN, remarks, source_of
 
-from commonplace.ingest.imports.formats import choose
-from commonplace.ingest.imports.source import storable
+from commonplace.ingest.imports.import_file import storable
+from commonplace.ingest.imports.import_formats import choose
 
 EXPECTED = json.loads((GOLDEN / "expected.json").read_text(encoding="utf-8"))
 

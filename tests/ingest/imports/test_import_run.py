@@ -24,13 +24,13 @@ from hypothesis import strategies as st
 from import_samples import GOLDEN, docx, epub, packed, pdf, png, text_chunk, zipped
 
 from commonplace.errors import InvalidInput
-from commonplace.ingest.imports.archives import ArchiveLimits
-from commonplace.ingest.imports.lines import import_lines
-from commonplace.ingest.imports.run import ImportOptions, Put, Summary, import_paths
-from commonplace.ingest.imports.source import Record, Remarks
-from commonplace.ingest.imports.subtitles import parse_vtt
+from commonplace.ingest.imports.import_file import Record, Remarks
+from commonplace.ingest.imports.import_run import ImportOptions, Put, Summary, import_paths
+from commonplace.ingest.imports.import_sources import ArchiveLimits
+from commonplace.ingest.imports.json_lines import import_lines
+from commonplace.ingest.imports.transcripts import parse_vtt
+from commonplace.kinds.knowledge.media import TranscriptRequest, transcript
 from commonplace.kinds.knowledge.records import RecordOutcome, References, put_record, records
-from commonplace.kinds.knowledge.transcript import TranscriptRequest, transcript
 from commonplace.model import Item
 from commonplace.store import SqliteStore
 from opening import open_store

@@ -22,20 +22,18 @@ from import_samples import GOLDEN, remarks, source_of
 
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.imports.cards import read_card
-from commonplace.ingest.imports.chatgpt import read_chatgpt
-from commonplace.ingest.imports.chats import read_messages, read_pairs, read_sillytavern
-from commonplace.ingest.imports.dates import moment
-from commonplace.ingest.imports.front import part
+from commonplace.ingest.imports.chat_files import read_chatgpt, read_messages, read_pairs, read_sillytavern
+from commonplace.ingest.imports.import_dates import moment
+from commonplace.ingest.imports.import_file import Reader, Unknown, Unreadable, decoded, storable, tags_of
 from commonplace.ingest.imports.json_stream import _Shallow
-from commonplace.ingest.imports.prompts import (
+from commonplace.ingest.imports.markdown_fields import part
+from commonplace.ingest.imports.prompt_files import (
     parse_csv,
     read_prompt_markdown,
     read_prompts_csv,
     read_prompts_json,
 )
-from commonplace.ingest.imports.source import Reader, Unknown, Unreadable, decoded, storable, tags_of
-from commonplace.ingest.imports.subtitles import parse_srt, parse_vtt, read_srt, type_beside
-from commonplace.ingest.imports.whisper import read_whisper
+from commonplace.ingest.imports.transcripts import parse_srt, parse_vtt, read_srt, read_whisper, type_beside
 
 _words = st.text(
     st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"), exclude_characters="<>&{}"), min_size=1, max_size=20

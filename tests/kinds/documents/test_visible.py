@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commonplace.errors import NotFound
-from commonplace.kinds.documents.declared import Declared
-from commonplace.kinds.documents.visible import Visible
+from commonplace.kinds.documents.visible import Declared, Visible
 from commonplace.tools.view import View
 
 

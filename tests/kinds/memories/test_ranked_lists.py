@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.index.words.wanted import atoms
+from commonplace.kinds.memories.ranked_lists import RankedLists
 from commonplace.kinds.memories.word_query import LexicalMode, read
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Entries, Filter
@@ -44,7 +45,7 @@ def found(library: Library, query: str, mode: LexicalMode = "match", count: int 
     assert wanted is not None
     relax = None if mode == "match" else False
     filter = Filter(kinds=("memory",), entries=Entries(), **more)  # type: ignore[arg-type]
-    listed = library.ranked.by_words(wanted, filter, count, language="en", loosely=relax)
+    listed = library.part(RankedLists).by_words(wanted, filter, count, language="en", loosely=relax)
     return [item.body or "" for item in library.store.items(listed.found.items.tolist()[:count], body=True)]
 
 
@@ -141,7 +142,7 @@ def test_equal_scores_fall_to_the_newest(library: Library) -> None:
     remember(library, *["same words here"] * 30)
     wanted = read("same words", "match").wanted
     assert wanted is not None
-    listed = library.ranked.by_words(wanted, MEMORIES, 7, language="en").found
+    listed = library.part(RankedLists).by_words(wanted, MEMORIES, 7, language="en").found
     assert listed.items.tolist() == sorted(listed.items.tolist(), reverse=True)
     assert len(set(listed.scores.tolist())) == 1
 
@@ -190,13 +191,13 @@ def test_a_filter_loses_nothing_however_deep_its_matches_lie(library: Library, a
 def test_an_entry_is_as_far_as_its_nearest_chunk(library: Library) -> None:
     remember(library, LONG, "oolong tea wants hot water", "sourdough needs a cold proof")
     library.embed()
-    listed = library.ranked.by_meaning("how hot for oolong", MEMORIES, 1000).found
+    listed = library.part(RankedLists).by_meaning("how hot for oolong", MEMORIES, 1000).found
     assert len(listed) == 3
     assert len(set(listed.items.tolist())) == 3
     assert library.store.items([int(listed.items[0])], body=True)[0].body == "oolong tea wants hot water"
     assert np.all(np.diff(listed.scores) >= 0)
     assert listed.complete
-    assert not library.ranked.by_meaning("how hot for oolong", MEMORIES, 2).found.complete
+    assert not library.part(RankedLists).by_meaning("how hot for oolong", MEMORIES, 2).found.complete
 
 
 @settings(max_examples=40)
@@ -208,7 +209,7 @@ def test_any_text_can_be_looked_for(tmp_path_factory: pytest.TempPathFactory, te
         if reading.wanted is None:
             return
         relax = None if mode == "match" else False
-        listed = library.ranked.by_words(reading.wanted, MEMORIES, 10, language="en", loosely=relax)
+        listed = library.part(RankedLists).by_words(reading.wanted, MEMORIES, 10, language="en", loosely=relax)
         assert np.all(listed.found.scores >= 0)
         if not list(atoms(reading.wanted, sought=True)):
             assert not listed.found.scores.any()
@@ -220,7 +221,7 @@ def test_long_and_deep_queries_are_answered(library: Library, query: str) -> Non
     for mode in ("match", "prefix", "phrase", "boolean"):
         reading = read(query, mode)
         if reading.wanted is not None:
-            library.ranked.by_words(reading.wanted, MEMORIES, 10, language="en", loosely=None)
+            library.part(RankedLists).by_words(reading.wanted, MEMORIES, 10, language="en", loosely=None)
 
 
 def _fresh(factory: pytest.TempPathFactory) -> Library:

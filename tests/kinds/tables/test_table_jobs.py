@@ -14,7 +14,6 @@ from table_calls import Calls
 
 import opening
 from commonplace.errors import Unavailable
-from commonplace.kinds.tables import work
 from commonplace.kinds.tables.jobs import is_gone
 from commonplace.library import Library
 from commonplace.model import Filter
@@ -124,11 +123,11 @@ def test_a_job_is_taken_from_a_process_that_is_gone_at_once_and_from_others_when
     assert not is_gone(f"elsewhere:{gone.pid}:1")
     held = store.claim_table_job(job, "elsewhere:1:1", 10.0)
     assert held is not None
-    assert not work(calls.library), "another machine's lease is respected"
+    assert not calls.library.tables.jobs.step(), "another machine's lease is respected"
     assert store.claim_table_job(job, "another:1:1", 10.0) is None, "it has changed since it was seen"
     released = store.claim_table_job(held, f"{host}:{gone.pid}:1", 10.0)
     assert released is not None
-    assert work(calls.library)
+    assert calls.library.tables.jobs.step()
     calls.settle()
     assert store.table_jobs() == []
 
@@ -144,7 +143,7 @@ def test_a_job_of_a_clock_that_was_ahead_is_done_when_it_is_right_again(
         calls.table([{"x": "words"}], searchable=False)
         calls.tool("search")
         assert store.claim_table_job(store.table_jobs()[0], "elsewhere:1:1", 10.0)
-    assert work(calls.library)
+    assert calls.library.tables.jobs.step()
     calls.settle()
     assert store.table_jobs() == []
 
@@ -161,11 +160,11 @@ def test_a_lease_holds_however_far_apart_the_clocks_of_two_servers_are(
         calls.tool("search")
         held = store.claim_table_job(store.table_jobs()[0], "elsewhere:1:1", 10.0)
     assert held
-    assert not work(calls.library), "it is held"
+    assert not calls.library.tables.jobs.step(), "it is held"
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(time, "time_ns", lambda: here() + apart_s * 10**9)
         store.fail_table_job(held, "no model", 0)
-    assert work(calls.library), "and it is due when it is free"
+    assert calls.library.tables.jobs.step(), "and it is due when it is free"
 
 
 def test_what_fails_three_times_is_an_error_until_the_next_write(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +211,7 @@ def test_writes_while_a_generation_is_built_are_in_both(calls: Calls, monkeypatc
             calls.run("create", elements=[{"content": {"text": f"fresh{step} words"}}])
             calls.run("delete", keys=[0])
             assert calls.hits(f"fresh{step}")[0]["chunk"]["chunk_text"].endswith(f"fresh{step} words")
-        if not work(calls.library):
+        if not calls.library.tables.jobs.step():
             break
     assert store.table_jobs() == []
     table = calls.library.tables.table("t")

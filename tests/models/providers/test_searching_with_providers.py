@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,13 +19,14 @@ from commonplace.errors import CommonplaceError, Unavailable
 from commonplace.kinds.tables.tools.types import run_tool
 from commonplace.library import Library
 from commonplace.model import JSON, Draft, Filter, Page
-from commonplace.models.providers import wire
+from commonplace.models.providers import provider_line
 from commonplace.profiles.registry import profile
 from commonplace.search.question import HybridAnswer, Question
 from commonplace.search.typed import Search
 from commonplace.settings import Settings
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call
+from kit.forked import forked
 from wire_server import Make, Site, cut_off, reset, silent, status, truncated
 
 KEY = "sk-planted-abcdefghijklmnop"
@@ -70,9 +70,9 @@ def test_a_provider_s_vectors_are_searched_like_any_other(make: Make, site: Site
         assert library.embed() == 3
         assert library.embedding.coverage().model == "ollama:static"
         page = library.search("boiling tea water", mode="semantic")
-        assert page.hits[0].uri == "qmd://n/oolong"
+        assert page.hits[0].uri == "docs://n/oolong"
         library.put(Draft("document", "cake", parent="n", body="A sponge wants six eggs."))
-        assert library.search("sponge with eggs", mode="semantic").hits[0].uri == "qmd://n/cake"
+        assert library.search("sponge with eggs", mode="semantic").hits[0].uri == "docs://n/cake"
         assert library.doctor() == []
     assert site.texts() == 3 + 1 + 1 + 1
 
@@ -87,7 +87,7 @@ def test_a_search_answers_by_words_and_says_why_not_by_meaning(
         library.embed()
         site.always = TROUBLE[trouble]
         page = library.search("oolong")
-        assert [hit.uri for hit in page.hits] == ["qmd://n/oolong"]
+        assert [hit.uri for hit in page.hits] == ["docs://n/oolong"]
         skipped, reason = stage(page, "vector")
         assert skipped == "skipped"
         assert reason.startswith(f"ollama at {site.url.removeprefix('http://')} ")
@@ -114,7 +114,7 @@ def test_nothing_is_stored_half_embedded(make: Make, site: Site, trouble: str) -
         coverage = library.embedding.coverage()
         assert (coverage.embedded, coverage.total) == (0, 64)
         site.always = None
-        wire.line_to.cache_clear()  # as if the rest that a failed provider is given were over
+        provider_line.line_to.cache_clear()  # as if the rest that a failed provider is given were over
     with opened(settings) as library:
         assert library.embed() == 64
         assert library.doctor() == []
@@ -128,7 +128,7 @@ def test_wrong_dimensions_are_not_stored(make: Make, site: Site) -> None:
         with pytest.raises(Unavailable, match="100 dimensions for static, not 256, so nothing was stored"):
             library.embed()
         assert library.embedding.coverage().embedded == 3
-        assert library.search("sponge").hits[0].uri == "qmd://n/cake"
+        assert library.search("sponge").hits[0].uri == "docs://n/cake"
         site.dims = 256
         assert library.embed() == 1
 
@@ -281,9 +281,7 @@ def test_no_command_prints_a_key(make: Make, site: Site, tmp_path: Path) -> None
         ["add", str(tmp_path), "--name", "n"], ["embed"], ["models", "list"], ["status"], ["doctor"],
         ["query", "oolong"], ["export", "everything"],
     ):  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-m", "commonplace", *command], env=environment, capture_output=True, text=True, timeout=60
-        )
+        done = subprocess.run(forked(*command), env=environment, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         printed += done.stdout + done.stderr
     assert "openai:static" in printed

@@ -21,6 +21,8 @@ from typing import Any
 import pytest
 from qmd_asking import Ask
 
+from kit.forked import forked
+
 COMMAND = [sys.executable, "-m", "commonplace.qmd.cli"]
 LONG = 60
 Popen = subprocess.Popen[str]
@@ -152,7 +154,7 @@ def test_an_update_command_prints_to_stderr(process: Ask, notes: Path) -> None:
 def on_a_terminal(*arguments: str, module: str = "commonplace.qmd.cli", **more: str) -> str:
     """What a command prints on a terminal."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", module, *arguments]
+    command = forked(*arguments, module=module)
     running = subprocess.Popen(command, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm", **more})
     os.close(theirs)
     shown = b""
@@ -236,7 +238,7 @@ def test_a_reader_who_leaves_is_no_error(notes: Path) -> None:
 
 def test_commonplace_has_the_same_verbs_over_the_same_collections(process: Ask, notes: Path) -> None:
     def commonplace(*arguments: str) -> str:
-        command = [sys.executable, "-m", "commonplace", *arguments]
+        command = forked(*arguments)
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=LONG).stdout
 
     assert commonplace("ls", "notes") == process("ls", "notes").out
@@ -291,7 +293,7 @@ ENDS = pytest.mark.parametrize(
 
 @ENDS
 def test_commonplace_ends_as_well(notes: Path, end: Callable[[Popen], None]) -> None:
-    with begun("mcp", "--profile", "qmd", command=[sys.executable, "-m", "commonplace"]) as server:
+    with begun("mcp", "--profile", "qmd", command=forked()) as server:
         client = Client(server)
         client.search(2, "oolong")
         assert client.answer()["id"] == 2

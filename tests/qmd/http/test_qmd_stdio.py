@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from commonplace.library import Library
+from kit.forked import forked
 from opening import library_settings
 from qmd_library import fill, write
 from serving import environment_of
@@ -25,7 +25,7 @@ def rpc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rpc]:
     write(root / "files")
     with Library.open(root / "home", settings=library_settings(root / "home")) as library:
         fill(library, root / "files")
-    command = [sys.executable, "-m", "commonplace", "mcp", "--profile", "qmd"]
+    command = forked("mcp", "--profile", "qmd")
     server = subprocess.Popen(command, env=environment_of(root / "home"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert server.stdin is not None
     assert server.stdout is not None

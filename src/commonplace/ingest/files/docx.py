@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import BinaryIO
 from zipfile import ZipFile
 
-from commonplace.ingest.files import escaped
-from commonplace.ingest.files.xml import read_xml
+from commonplace.ingest.files.markdown_blocks import escaped_heading, escaped_line
+from commonplace.ingest.files.tags import read_xml
 from commonplace.ingest.files.zipped import BadZip, entry_bytes, opened
 
 OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -152,11 +152,11 @@ class _Words:
         if self._tables:
             self._cell.append(" ".join(words.split()))
         elif level:
-            self._add("heading", escaped.heading(min(level, 6), " ".join(words.split())))
+            self._add("heading", escaped_heading(min(level, 6), " ".join(words.split())))
         elif item is not None:
             self._add("item", f"{'  ' * item}- {' '.join(words.split())}")
         else:
-            self._add("text", "\n".join(map(escaped.line, words.split("\n"))))
+            self._add("text", "\n".join(map(escaped_line, words.split("\n"))))
 
     def _refer(self, kind: str, number: str) -> None:
         """Mark a note; its words follow what it is about, once."""

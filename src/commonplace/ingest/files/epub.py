@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 from commonplace.ingest.files.charset import page_encoding
 from commonplace.ingest.files.html import html_text
-from commonplace.ingest.files.xml import read_xml
+from commonplace.ingest.files.tags import read_xml
 from commonplace.ingest.files.zipped import BadZip, entry_bytes, opened
 
 LARGEST_TEXT = 64 * 1024 * 1024

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 
-from commonplace.ingest.files.html_blocks import Blocks
+from commonplace.ingest.files.markdown_blocks import Blocks
 from commonplace.ingest.files.tags import Attributes, Tags
 
 _FOREIGN = frozenset({"svg", "math", "annotation"})

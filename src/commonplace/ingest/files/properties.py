@@ -79,8 +79,8 @@ def _told(why: str) -> tuple[str, ...]:
 
 def _said(matter: str) -> tuple[dict[str, JSON] | None, str]:
     """Return the names and values of front matter, and why there are none. None where it is no front matter."""
-    from commonplace.ingest.imports.front import LONGEST, NoNames, fields_of
-    from commonplace.ingest.imports.source import Unreadable
+    from commonplace.ingest.imports.import_file import Unreadable
+    from commonplace.ingest.imports.markdown_fields import LONGEST, NoNames, fields_of
 
     try:
         return fields_of(matter), ""
@@ -94,7 +94,7 @@ def _said(matter: str) -> tuple[dict[str, JSON] | None, str]:
 
 def _moment(metadata: dict[str, JSON], names: Sequence[str]) -> datetime | None:
     """Return the first of these that is a time, taken out of the metadata. Anything else stays there."""
-    from commonplace.ingest.imports.dates import moment
+    from commonplace.ingest.imports.import_dates import moment
 
     for name in names:
         if when := moment(metadata.get(name)):

@@ -6,12 +6,14 @@ quoted and counted in lines is the converted text. To teach a format, put a `Rea
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from pathlib import PurePosixPath
+from typing import Any
 
 from commonplace.ingest.files.charset import guessed_encoding, mark_of, page_encoding, wide_encoding
 from commonplace.ingest.files.endings import PLAIN
@@ -24,13 +26,14 @@ from commonplace.text.told_language import language_version
 
 log = logging.getLogger(__name__)
 
-BINARY, EMPTY, NO_READER, DAMAGED, TOO_SLOW = "BINARY", "EMPTY", "NO_READER", "DAMAGED", "TOO_SLOW"
+BINARY, EMPTY, DAMAGED, TOO_SLOW = "BINARY", "EMPTY", "DAMAGED", "TOO_SLOW"
 LOOKED_AT = 8192
 """A NUL among so many first bytes makes a file binary."""
 CHARSET = 1
 """Raise it when bytes that were no text would become some."""
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_TICKS = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
 class Skipped(Exception):
@@ -61,14 +64,8 @@ class Reader:
     version: int = 1
     """Raise it when the same bytes would become another text, or other passages: files are then read again."""
     convert: Callable[[bytes], tuple[str, ...]] | None = None
-    needs: str = ""
-    """The package without which it cannot read."""
     properties: int = 0
     """Not 0 where files of folders are read for their front matter and tags; raise it when these would be others."""
-
-    @property
-    def is_there(self) -> bool:
-        return not self.needs or find_spec(self.needs) is not None
 
 
 @cache
@@ -87,8 +84,8 @@ def stamp_of(reader: Reader) -> str:
 
     Files read under another one are read again: by other rules, or with a missing parser.
     """
-    how = f"{'+' if can_parse(reader.format) else ''}{'' if reader.is_there else ' missing'}"
-    return f"{reader.format}-{reader.version}{how} {RULES.version} {language_version()}"
+    parsed = "+" if can_parse(reader.format) else ""
+    return f"{reader.format}-{reader.version}{parsed} {RULES.version} {language_version()}"
 
 
 def _html(data: bytes) -> tuple[str, str]:
@@ -99,8 +96,6 @@ def _html(data: bytes) -> tuple[str, str]:
 
 
 def _notebook(data: bytes) -> tuple[str, str]:
-    from commonplace.ingest.files.notebook import notebook_text
-
     return notebook_text(decode(data)[0]), ""
 
 
@@ -153,8 +148,6 @@ def reader_of(path: str) -> Reader:
 def read_text(data: bytes, path: str) -> FileText:
     """Return the text of a file's bytes. Raise Skipped with the reason where there is none."""
     reader = reader_of(path)
-    if not reader.is_there:
-        raise Skipped(NO_READER)
     if reader.convert is None:
         if is_binary(data):
             raise Skipped(BINARY)
@@ -232,3 +225,39 @@ def _title(body: str, format: str, fallback: str) -> str:
     if format == "rst":
         return rst_title(body) or fallback
     return title_of(body, format, fallback)
+
+
+def notebook_text(source: str) -> str:
+    """Return the cells in order, a blank line between. Raise ValueError for what is no notebook."""
+    book = json.loads(source)
+    if not isinstance(book, dict):
+        raise ValueError("a notebook is a JSON object")
+    cells = book.get("cells")
+    if cells is None:  # the third format kept them on sheets
+        cells = [cell for sheet in book.get("worksheets", []) for cell in sheet.get("cells", [])]
+    language = _language(book.get("metadata") or {})
+    return "\n\n".join(text for cell in cells if (text := _cell(cell, language))) + "\n"
+
+
+def _language(metadata: dict[str, Any]) -> str:
+    for name in ("language_info", "kernelspec"):
+        about = metadata.get(name) or {}
+        name_of_language = about.get("name") if name == "language_info" else about.get("language")
+        if isinstance(name_of_language, str) and name_of_language.strip():
+            return name_of_language.split()[0]
+    return "python"
+
+
+def _cell(cell: dict[str, Any], language: str) -> str:
+    source = cell.get("source", cell.get("input")) or ""  # null where a program had nothing to write
+    text = ("".join(source) if isinstance(source, list) else str(source)).strip("\n")
+    kind = cell.get("cell_type")
+    if not text.strip():
+        return ""
+    if kind == "heading":
+        return f"{'#' * max(1, min(6, int(cell.get('level', 1))))} {text}"
+    if kind == "markdown":
+        return text
+    longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language if kind == 'code' else ''}\n{text}\n{fence}"

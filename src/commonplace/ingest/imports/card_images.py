@@ -6,8 +6,8 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 
-from commonplace.ingest.files.xml import BadXml, read_xml
-from commonplace.ingest.imports.source import Remarks, Unreadable
+from commonplace.ingest.files.tags import BadXml, read_xml
+from commonplace.ingest.imports.import_file import Remarks, Unreadable
 
 PNG = b"\x89PNG\r\n\x1a\n"
 LARGEST_TEXT = 32 * 1024 * 1024

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import ijson
 
-from commonplace.ingest.imports.source import ImportFile, Remarks, Unreadable
+from commonplace.ingest.imports.import_file import ImportFile, Remarks, Unreadable
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BLOCK = 1 << 18

@@ -1,13 +1,29 @@
-"""The collections that a caller sees, and the names that each of them answers to."""
+"""Collections as people declare them, as a caller sees them, and the names that each of them answers to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from commonplace.errors import NotFound
-from commonplace.kinds.documents.declared import Declared
 from commonplace.tools.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One alias of one collection. Several may stand for the same collection, and then share its id and key."""
+
+    alias: str
+    collection_id: str
+    """The canonical id: `pkg:` and an absolute, normalised URL."""
+    key: str
+    """The parent of its documents in the store."""
+    scope: Literal["project", "global"]
+    name: str
+    """What its manifest calls it."""
+    version: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)

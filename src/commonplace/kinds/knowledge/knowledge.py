@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 
 from commonplace.errors import NotFound
-from commonplace.index.base import MakeWords, WordIndex
-from commonplace.kinds.knowledge.finding import KnowledgeSearch
+from commonplace.index.base import WordIndex
+from commonplace.kinds.knowledge.drawer import Records
+from commonplace.kinds.knowledge.item_reading import ItemReader
+from commonplace.kinds.knowledge.item_search import KnowledgeSearch
 from commonplace.kinds.knowledge.kinds import KIND_OF
-from commonplace.kinds.knowledge.reading import ItemReader
-from commonplace.kinds.knowledge.whole import whole_index
-from commonplace.model import Item, parse_uri
-from commonplace.search.pipeline import SemanticSource
-from commonplace.settings import Settings
+from commonplace.model import Change, IndexedItem, Item, parse_uri
+from commonplace.space import Space
 from commonplace.store.base import Store
+from commonplace.store.lasting_names import LastingNames
+
+FOLDER = "whole"
+
+
+class _Whole:
+    """The log as this index reads it: whole items in place of chunks."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def last_change(self) -> int:
+        return self._store.last_change()
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        return self._store.changes(after, limit)
+
+    def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:
+        return self._store.drawer(Records).whole(item_ids)
+
+
+def whole_index(space: Space) -> WordIndex:
+    """Return the space's index of whole items, kept where its index of passages is."""
+    return space.make_words(space.indexes / FOLDER, _Whole(space.store), space.settings.language)
+
 
 _LABELS = {"media": "media item", "chats": "conversation"}
 
@@ -21,24 +45,13 @@ _LABELS = {"media": "media item", "chats": "conversation"}
 class Knowledge:
     """The five kinds of one library."""
 
-    def __init__(
-        self,
-        store: Store,
-        passages: WordIndex,
-        indexes: Path,
-        settings: Settings,
-        semantic: SemanticSource,
-        make: MakeWords | None = None,
-    ) -> None:
-        """Set up search and reading.
-
-        `passages` is the index of chunks; the index of whole items, made by `make`, lives in `indexes` beside it.
-        """
-        self.store = store
-        self.index = whole_index(store, indexes, settings.language, make)
-        meaning = semantic if settings.knowledge_search == "hybrid" else None
-        self.finding = KnowledgeSearch(store, self.index, passages, meaning)
-        self.reading = ItemReader(store, self.index)
+    def __init__(self, space: Space) -> None:
+        """Set up search and reading. The index of whole items lives beside that of passages."""
+        self.store = space.store
+        self.index = whole_index(space)
+        meaning = space.semantic if space.settings.knowledge_search == "hybrid" else None
+        self.finding = KnowledgeSearch(self.store, self.index, space.lexical, meaning)
+        self.reading = ItemReader(self.store, self.index)
 
     def item(self, source: str, id_or_uri: str | int, *, body: bool = True) -> tuple[Item, str | None]:
         """Return an item by its id, its address or, for prompts, its name; and the message that an address names.
@@ -70,7 +83,7 @@ class Knowledge:
 
     def _named(self, name: str, *, body: bool) -> Item | None:
         """Return the prompt with a name, of several the one spelled exactly so."""
-        prompts = self.store.items(self.store.named("prompt", name), body=body)
+        prompts = self.store.items(self.store.drawer(LastingNames).named("prompt", name), body=body)
         exact = [item for item in prompts if item.title == name] or prompts
         return exact[0] if exact else None
 

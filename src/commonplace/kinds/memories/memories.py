@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TypeGuard, TypeVar
 
 from commonplace.errors import CommonplaceError
-from commonplace.ingest.embedding import Embedding
 from commonplace.kinds.memories.entry import BatchFailed, Entry, New, Revised, Revision, Stored
 from commonplace.kinds.memories.entry_imports import Imported, IncomingEntry, import_kept, read_context_server
 from commonplace.kinds.memories.entry_writes import EntryRules, Storing, cut, draft_of, revise_entry
@@ -18,7 +17,7 @@ from commonplace.kinds.memories.generation import Generation
 from commonplace.kinds.memories.metadata import sync_fields
 from commonplace.model import Draft
 from commonplace.settings import BadSetting, Settings
-from commonplace.store.base import Store
+from commonplace.space import Space
 from commonplace.store.rows import EntryRow
 from commonplace.text.chunk import ChunkRules
 from commonplace.text.languages import UNKNOWN, code_of
@@ -35,10 +34,11 @@ _UNSTEMMED = ("simple", "nepali", "yiddish")  # which mcp-context-server knows t
 class Memories:
     """The memories of one library. Every call first removes what has expired, so that no caller sees it."""
 
-    def __init__(self, store: Store, embedding: Embedding, settings: Settings) -> None:
+    def __init__(self, space: Space) -> None:
+        store, settings = space.store, space.settings
         self._store = store
         self._rules = EntryRules(_chunk_rules(settings), settings.memory_history, _language(settings))
-        self.generation = Generation(store, embedding, settings)
+        self.generation = Generation(store, space.embedding, settings)
         self.summaries = self.generation.summaries
         sync_fields(store, settings)
 

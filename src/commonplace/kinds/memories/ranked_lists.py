@@ -15,13 +15,14 @@ from datetime import datetime
 
 import numpy as np
 
-from commonplace.index.base import EntryFinder, WordIndex, WordReader
+from commonplace.index.base import EntryFinder, WordReader
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import Ids, Scope, distinct, firsts
 from commonplace.index.words.entries import EntryHits, no_entry_hits
 from commonplace.index.words.wanted import Wanted
 from commonplace.model import CHUNK_BITS, Filter
-from commonplace.search.pipeline import Floats, SemanticSource
+from commonplace.search.pipeline import Floats
+from commonplace.space import Space
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag, micros
 from commonplace.store.rows import Moment
@@ -120,9 +121,9 @@ class ByMeaning:
 class RankedLists:
     """Ranked lists over one space. It caches no list: indexes and store are asked each time."""
 
-    def __init__(self, store: Store, lexical: WordIndex, semantic: SemanticSource) -> None:
-        self._store, self._lexical, self._semantic = store, lexical, semantic
-        self._times = EntryTimes(store)
+    def __init__(self, space: Space) -> None:
+        self._store, self._lexical, self._semantic = space.store, space.lexical, space.semantic
+        self._times = EntryTimes(space.store)
 
     def by_words(
         self,

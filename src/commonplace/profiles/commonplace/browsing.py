@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.kinds.documents.folders.collections import packages
+from commonplace.kinds.documents.folders.folder_collections import packages
 from commonplace.model import JSON, SCHEMES, Filter, Item
 from commonplace.profiles.commonplace.finding import places
 from commonplace.profiles.commonplace.reading import standing_of
@@ -39,49 +39,49 @@ from commonplace.tools.schema import (
 from commonplace.tools.tool import LOOKS, Call, Tool
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 
 def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     place = given["at"]
-    call.library.sweep()
+    call.space.sweep()
     if not place.strip("/"):
-        counts = call.library.status().items
-        counts |= {levels.TAGS: len(tags)} if (tags := call.library.store.tags()) else {}
+        counts = call.space.status().items
+        counts |= {levels.TAGS: len(tags)} if (tags := call.space.store.tags()) else {}
         return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
     if place == levels.TAGS or place.startswith(f"{levels.TAGS}/"):
-        return _tagged(call.library, place.partition("/")[2], given)
+        return _tagged(call.space, place.partition("/")[2], given)
     if "/" not in place.partition("://")[0] and "://" in place:  # a thread may be called by an address, too
-        return _inside(call, locate(call.library, place), given)
+        return _inside(call, locate(call.space, place), given)
     kind, slash, parent = place.partition("/")
     if kind not in SCHEMES:
         return _of_no_kind(call, place, given)
-    parents = call.library.store.parents(kind)
+    parents = call.space.store.parents(kind)
     if not slash and (len(parents) > 1 or (parents and "" not in parents)):
         page = _paged([{"at": f"{kind}/{key}", "name": key, "count": count} for key, count in parents.items()], given)
-        names = _names(call.library, kind, [entry["name"] for entry in page["entries"]])
+        names = _names(call.space, kind, [entry["name"] for entry in page["entries"]])
         for entry in page["entries"]:
             entry["name"] = names.get(entry["name"]) or entry["name"]
         return page
     if kind == "document" and parent:
         return _folder(call, parent, given)
     parent = parent if parent in parents else parent.rstrip("/")
-    return _items(call.library, Filter(kinds=(kind,), parents=(parent,)), given)
+    return _items(call.space, Filter(kinds=(kind,), parents=(parent,)), given)
 
 
-def _tagged(library: Library, tag: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
+def _tagged(space: Space, tag: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the tags, or the items that have one."""
     if not tag:
-        counts = library.store.tags().items()
+        counts = space.store.tags().items()
         return _paged([{"at": f"{levels.TAGS}/{tag}", "name": tag, "count": count} for tag, count in counts], given)
-    if unknown := levels.unknown_tags(library, [tag]):
+    if unknown := levels.unknown_tags(space, [tag]):
         raise NotFound(f'{unknown[0]} Browse "{levels.TAGS}" to see which there are.')
-    return _items(library, Filter(tags=(tag,)), given)
+    return _items(space, Filter(tags=(tag,)), given)
 
 
 def _folder(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the folders, then the documents, of a collection or of a folder in it, each by name."""
-    store, parents = call.library.store, call.library.store.parents("document")
+    store, parents = call.space.store, call.space.store.parents("document")
     name, folder = _collection(call, place.strip("/"), parents)
     keys = places(call, [name])
     paths = {path: key for key in keys for path in store.document_versions(key)}
@@ -97,7 +97,7 @@ def _folder(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON
     ][start:end]
     shown = own[max(0, start - len(folders)) : max(0, end - len(folders))]
     ids = store.ids_of([("document", paths[path], path) for path in shown])
-    entries += _listed(call.library, sorted(store.items(ids), key=lambda item: item.key))
+    entries += _listed(call.space, sorted(store.items(ids), key=lambda item: item.key))
     return _entries(entries, make_cursor(Passed(end), given) if end < len(folders) + len(own) else None)
 
 
@@ -105,66 +105,66 @@ def _collection(call: Call, place: str, filled: Mapping[str, int]) -> tuple[str,
     """Return the collection that a place begins with, and the folder in it: names may have slashes, as folders do."""
     names = [*accumulate(place.split("/"), "{}/{}".format)][::-1]
     for name in names:
-        if _is_there(call.library, places(call, [name]), filled):
-            called = None if name in filled else collection_called(call.library, name)
+        if _is_there(call.space, places(call, [name]), filled):
+            called = None if name in filled else collection_called(call.space, name)
             spelled = called if called and called.casefold() == name.casefold() else name
             return spelled, place[len(name) :].strip("/")
     for name in names:
-        if collection := collection_called(call.library, name):
+        if collection := collection_called(call.space, name):
             return collection, place[len(name) :].strip("/")
-    raise no_collection(call.library, place, 'Browse "document" to see which there are.')
+    raise no_collection(call.space, place, 'Browse "document" to see which there are.')
 
 
 def _inside(call: Call, located: Located, given: Mapping[str, JSON]) -> dict[str, JSON]:
     item = located.item
     if item.kind == "conversation":  # which has no text of its own
-        return _items(call.library, Filter(kinds=("message",), parents=(item.key,)), given)
-    return _paged(_headings(call.library, located), given)
+        return _items(call.space, Filter(kinds=("message",), parents=(item.key,)), given)
+    return _paged(_headings(call.space, located), given)
 
 
 def _of_no_kind(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the entries of a collection or a document that was named without its kind. Raise InvalidInput."""
-    if collection := collection_called(call.library, place.strip("/")):
+    if collection := collection_called(call.space, place.strip("/")):
         return browse(call, {**given, "at": f"document/{collection}"})
-    located = find(call.library, place)
+    located = find(call.space, place)
     if located is not None:
         return _inside(call, located, given)
-    near = suggested(call.library, place)
+    near = suggested(call.space, place)
     raise InvalidInput(
         f'There is no kind "{place.partition("/")[0]}". '
         + (f"Did you mean {or_of(near)}?" if near else 'Browse "" to see what is here.')
     )
 
 
-def _is_there(library: Library, collections: Sequence[str], filled: Mapping[str, int]) -> bool:
+def _is_there(space: Space, collections: Sequence[str], filled: Mapping[str, int]) -> bool:
     """Return whether any of these is a collection: a declared one may have no documents, others have no record."""
     if not filled.keys().isdisjoint(collections):
         return True
-    return bool(library.store.ids_of([("collection", "", key) for key in collections]))
+    return bool(space.store.ids_of([("collection", "", key) for key in collections]))
 
 
-def _names(library: Library, kind: str, keys: Sequence[str]) -> dict[str, str]:
+def _names(space: Space, kind: str, keys: Sequence[str]) -> dict[str, str]:
     """Return the names that people know collections, conversations and tables by; other keys are names already."""
     if kind == "document":
-        return collection_names(library, library.store.parents(kind))
+        return collection_names(space, space.store.parents(kind))
     if kind == "message":
-        return conversations(library, keys)
-    return {table.id: table.name for table in library.store.tables()} if kind == "table" else {}
+        return conversations(space, keys)
+    return {table.id: table.name for table in space.store.tables()} if kind == "table" else {}
 
 
-def collection_names(library: Library, keys: Iterable[str]) -> dict[str, str]:
+def collection_names(space: Space, keys: Iterable[str]) -> dict[str, str]:
     """Return the names of collections by key: a package has its manifest's name, unless another has the same."""
-    titles = packages(library.store)
+    titles = packages(space.store)
     names = {key: titles.get(key, key) for key in keys}
     many = Counter(names.values())
     return {key: name if many[name] == 1 else key for key, name in names.items()}
 
 
-def _headings(library: Library, located: Located) -> list[dict[str, Any]]:
+def _headings(space: Space, located: Located) -> list[dict[str, Any]]:
     item = located.item
     return [
         {"at": f"{item.uri}{_part(heading)}", "name": heading.title, "level": heading.level, "line": heading.line}
-        for heading in headings_of(library, located)
+        for heading in headings_of(space, located)
     ]
 
 
@@ -175,15 +175,15 @@ def _part(heading: Heading) -> str:
     return f":{heading.line}:{heading.line_end - heading.line + 1}"
 
 
-def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    items = library.store.scan(filter, after=read_cursor(given).offset, limit=given["limit"] + 1)
+def _items(space: Space, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    items = space.store.scan(filter, after=read_cursor(given).offset, limit=given["limit"] + 1)
     shown = items[: given["limit"]]
     cursor = make_cursor(Passed(shown[-1].id), given) if len(items) > len(shown) else None
-    return _entries(_listed(library, shown), cursor)
+    return _entries(_listed(space, shown), cursor)
 
 
-def _listed(library: Library, items: Sequence[Item]) -> list[dict[str, Any]]:
-    names = beginnings(library, items)
+def _listed(space: Space, items: Sequence[Item]) -> list[dict[str, Any]]:
+    names = beginnings(space, items)
     return [
         {
             "at": item.uri,
@@ -191,7 +191,7 @@ def _listed(library: Library, items: Sequence[Item]) -> list[dict[str, Any]]:
             "updated_at": item.updated_at.isoformat(),
             **standing,
         }
-        for item, standing in zip(items, standing_of(library, items), strict=True)
+        for item, standing in zip(items, standing_of(space, items), strict=True)
     ]
 
 

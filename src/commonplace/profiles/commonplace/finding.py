@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from commonplace.errors import InvalidInput
-from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
+from commonplace.space import Space
+from commonplace.store.lasting_names import LastingNames
 from commonplace.tools.addresses import inside
 from commonplace.tools.budget import digest, fit, make_cursor, read_cursor
 from commonplace.tools.levels import guess, unknown_path, unknown_tags
@@ -43,7 +44,7 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     passed, detail, filter = read_cursor(given), given["detail"], _filter(call, given)
 
     def run(seen: frozenset[str]) -> SearchAnswer[tuple[Page, list[dict[str, JSON]], int, int]]:
-        page = call.library.search(
+        page = call.space.search(
             given["query"],
             mode=given["mode"],
             filter=filter,
@@ -54,7 +55,7 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
             exclude=seen,
             rerank=given["rerank"],
         )
-        hits = titled(call.library, page.hits)
+        hits = titled(call.space, page.hits)
         shown = fit((_shown(hit, detail) for hit in hits), given["max_tokens"], _trimmed(detail))
         return SearchAnswer((page, *shown), [record["uri"] for record in shown[0]], page.found, page.skipped)
 
@@ -63,12 +64,12 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         session, run, query=given["query"], listing=digest(given), offset=passed.before
     )
     following = passed.and_then([hit.item.id for hit in page.hits[: len(records)]])
-    notes = [*page.notes, *(by_words_only(call.library, page) if given["mode"] != "lexical" else ())]
+    notes = [*page.notes, *(by_words_only(call.space, page) if given["mode"] != "lexical" else ())]
     if names := set(given.get("collections", ())).difference(hit.parent for hit in page.hits):
         notes += _unknown_notes(call, [name for name in given["collections"] if name in names])
-    notes += unknown_tags(call.library, given.get("tags", ()), page.hits)
+    notes += unknown_tags(call.space, given.get("tags", ()), page.hits)
     if "path" in given and not page.found:
-        notes += unknown_path(call.library, filter.paths[0])
+        notes += unknown_path(call.space, filter.paths[0])
     return {
         "results": records,
         "left_out": left_out,
@@ -80,20 +81,20 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def related(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    item = item_called(call.library, given["uri"], body=False)
-    page = call.library.related(item.uri, limit=given["limit"])
-    hits = titled(call.library, page.hits)
+    item = item_called(call.space, given["uri"], body=False)
+    page = call.space.related(item.uri, limit=given["limit"])
+    hits = titled(call.space, page.hits)
     records, tokens, left_out = fit((hit.record() for hit in hits), given["max_tokens"], "snippet")
-    notes = [*page.notes, *by_words_only(call.library, page)]
+    notes = [*page.notes, *by_words_only(call.space, page)]
     return {"results": records, "left_out": left_out, "tokens": tokens, "notes": notes}
 
 
-def by_words_only(library: Library, page: Page) -> list[str]:
+def by_words_only(space: Space, page: Page) -> list[str]:
     """Return notes on why vectors had no part in a search, or how many passages have none yet; else nothing."""
     skipped = [stage for stage in page.stages if stage.name == "vector" and stage.status == "skipped"]
     if skipped:
         return [f"By words only: {stage.reason}." for stage in skipped]
-    pending = library.upkeep.pending()
+    pending = space.upkeep.pending()
     return [pending.sentence] if pending else []
 
 
@@ -113,21 +114,21 @@ def _trimmed(detail: str) -> str:
 
 def places(call: Call, names: Sequence[str]) -> tuple[str, ...]:
     """Return the keys of collections, threads and conversations; names and aliases of packages add their keys."""
-    if all(call.library.store.item("collection", "", name, body=False) for name in names):
+    if all(call.space.store.item("collection", "", name, body=False) for name in names):
         return tuple(names)
-    names = tuple(dict.fromkeys((*names, *_in_any_case(call.library, names))))
-    from commonplace.kinds.documents.tools.shapes import visible  # reads declarations, which few searches need
+    names = tuple(dict.fromkeys((*names, *_in_any_case(call.space, names))))
+    from commonplace.kinds.documents.tools.document_shapes import visible  # reads declarations, which few searches need
 
     known = visible(call).collections
     keys = [one.key for one in known if not {*one.project_aliases, *one.global_aliases, one.name}.isdisjoint(names)]
     return tuple(dict.fromkeys((*names, *keys)))
 
 
-def _in_any_case(library: Library, names: Sequence[str]) -> list[str]:
+def _in_any_case(space: Space, names: Sequence[str]) -> list[str]:
     """Return the collections that have these names in another case, where nothing has the exact name."""
-    called = {name: collection_called(library, name) for name in names}
+    called = {name: collection_called(space, name) for name in names}
     others = {name: key for name, key in called.items() if key is not None and key != name}
-    known = set[str]().union(*map(library.store.parents, SCHEMES)) if others else set()
+    known = set[str]().union(*map(space.store.parents, SCHEMES)) if others else set()
     return [key for name, key in others.items() if name not in known]
 
 
@@ -140,8 +141,8 @@ def _unknown_notes(call: Call, names: Sequence[str]) -> list[str]:
 
 
 def _unknown_note(call: Call, name: str) -> str:
-    store = call.library.store
-    keys = [item.key for item in store.items(store.named("conversation", name))]
+    store = call.space.store
+    keys = [item.key for item in store.items(store.drawer(LastingNames).named("conversation", name))]
     keys += [table.id for table in store.tables() if table.name == name]
     if not keys:
         there = set[str]().union(*map(store.parents, SCHEMES))
@@ -151,7 +152,7 @@ def _unknown_note(call: Call, name: str) -> str:
 
 
 def _unknown(call: Call, names: Sequence[str]) -> list[str]:
-    store = call.library.store
+    store = call.space.store
     names = [name for name in dict.fromkeys(names) if not store.item("collection", "", name, body=False)]
     there = set[str]().union(*map(store.parents, SCHEMES)) if names else set()
     return [name for name in names if name not in there and len(places(call, [name])) == 1]

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from commonplace.errors import CommonplaceError, NotFound
-from commonplace.library import Library
 from commonplace.model import JSON, Chunk, Item, uri_of
-from commonplace.text.lines import line_starts, split_lines
-from commonplace.text.tokens import estimate, reach, safe_cut
+from commonplace.space import Space
+from commonplace.store.messages import Messages
+from commonplace.text.text_lines import line_starts, split_lines
+from commonplace.text.token_estimates import estimate, reach, safe_cut
 from commonplace.tools.addresses import CHUNK, span
 from commonplace.tools.budget import FRAME, cut_down, tokens_of
 from commonplace.tools.locating import (
@@ -63,7 +64,7 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     for number, uri in enumerate(wanted, 1):
         waiting = min(sum(names[number:]), given["max_tokens"] // 2)  # what does not fit is named, which takes room
         try:
-            place = _located(call.library, uri, given["from_line"])
+            place = _located(call.space, uri, given["from_line"])
         except CommonplaceError as error:
             if len(wanted) == 1:
                 raise
@@ -77,8 +78,8 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
             unread.append(uri)
             left -= names[number - 1]
             continue
-        standing = standing_of(call.library, [place.item])[0]
-        narrowed = _narrowed(call.library, place, given["mode"], room - tokens_of(standing))
+        standing = standing_of(call.space, [place.item])[0]
+        narrowed = _narrowed(call.space, place, given["mode"], room - tokens_of(standing))
         items.append(_read(narrowed, room, standing))
         left -= tokens_of(items[-1])
     if missing and not items:
@@ -95,10 +96,10 @@ def _missing(uri: str, reason: str, room: int) -> dict[str, JSON]:
     return entry if tokens_of(entry["message"]) >= min(_REASON // 2, tokens_of(reason)) else {"uri": uri}
 
 
-def _located(library: Library, uri: str, from_line: int) -> TextRange:
+def _located(space: Space, uri: str, from_line: int) -> TextRange:
     """Return the span of `…#heading`, `…#chunk-3`, `…:line`, `…:line:count`, `…:line@char` or a plain address."""
-    item, heading, lines = locate(library, uri)
-    body = _conversation(library, item) if item.kind == "conversation" else item.body or ""
+    item, heading, lines = locate(space, uri)
+    body = _conversation(space, item) if item.kind == "conversation" else item.body or ""
     if lines:
         first, last = span(lines)
         char = max(1, int(lines[2])) if lines[2] and from_line <= first else 1
@@ -106,19 +107,19 @@ def _located(library: Library, uri: str, from_line: int) -> TextRange:
     if not heading:
         return TextRange(item, body, from_line)
     if chunk := CHUNK.match(heading):
-        return _later(_chunk(library, TextRange(item, body), int(chunk[1])), from_line)
-    section = library.heading(item, heading)
+        return _later(_chunk(space, TextRange(item, body), int(chunk[1])), from_line)
+    section = space.heading(item, heading)
     return TextRange(item, body, max(section.line, from_line), section.line_end)
 
 
-def _conversation(library: Library, item: Item) -> str:
-    from commonplace.kinds.knowledge.reading import rendered  # a room of its own, that only conversations need
+def _conversation(space: Space, item: Item) -> str:
+    from commonplace.kinds.knowledge.item_reading import rendered  # a room of its own, that only conversations need
 
-    return rendered(library.store, item)
+    return rendered(space.store, item)
 
 
-def _chunk(library: Library, place: TextRange, ordinal: int) -> TextRange:
-    chunks = _chunks_of(library, place.item)
+def _chunk(space: Space, place: TextRange, ordinal: int) -> TextRange:
+    chunks = _chunks_of(space, place.item)
     if ordinal >= len(chunks):
         has = f"Its passages count from 0 to {len(chunks) - 1}." if chunks else "It has none at all."
         raise NotFound(f"{place.item.uri} has no passage {ordinal}. {has}")
@@ -134,9 +135,9 @@ def _later(passage: TextRange, line: int) -> TextRange:
     return replace(passage, first=line, chars=(start, end), char=1)
 
 
-def _chunks_of(library: Library, item: Item) -> list[Chunk]:
+def _chunks_of(space: Space, item: Item) -> list[Chunk]:
     """Return an item's chunks; none for a conversation, whose messages have their own."""
-    return library.store.chunks_of(item.id) if item.kind != "conversation" else []
+    return space.store.chunks_of(item.id) if item.kind != "conversation" else []
 
 
 def _spanned(place: TextRange, chunks: list[Chunk], first: int, last: int) -> TextRange:
@@ -153,13 +154,13 @@ def _spanned(place: TextRange, chunks: list[Chunk], first: int, last: int) -> Te
     return replace(place, first=start.line_start, last=end.line_end, chars=(opening, closing), char=char)
 
 
-def _narrowed(library: Library, place: TextRange, mode: str, room: int) -> TextRange:
+def _narrowed(space: Space, place: TextRange, mode: str, room: int) -> TextRange:
     """Return the span narrowed to its passage; with `siblings`, widened by as many neighbors as fit."""
     if mode == "full" or place.rest:
         return place
     if mode == "siblings" and place.item.kind == "message":
-        return _among_others(library, place, room)
-    chunks = _chunks_of(library, place.item)
+        return _among_others(space, place, room)
+    chunks = _chunks_of(space, place.item)
     if not chunks:
         return place
     at = place.chunk if place.chunk is not None else _chunk_at(chunks, place.first)
@@ -168,16 +169,16 @@ def _narrowed(library: Library, place: TextRange, mode: str, room: int) -> TextR
     return passage if _room_beside(place.item, chunks[at].text, room) >= 0 else _later(passage, place.first)
 
 
-def _among_others(library: Library, place: TextRange, room: int) -> TextRange:
+def _among_others(space: Space, place: TextRange, room: int) -> TextRange:
     """Return a message's span in its conversation, where its neighbors are what others said.
 
     A message too long for neighbors stays alone and continues by its own lines.
     """
-    from commonplace.kinds.knowledge.reading import spoken
+    from commonplace.kinds.knowledge.item_reading import spoken
 
-    conversation = library.get(uri_of("conversation", "", place.item.parent), body=False)
-    said = spoken(library.store, conversation)
-    at = 1 + library.store.message_ids(conversation.key).index(place.item.id)  # after the title
+    conversation = space.get(uri_of("conversation", "", place.item.parent), body=False)
+    said = spoken(space.store, conversation)
+    at = 1 + space.store.drawer(Messages).of(conversation.key).index(place.item.id)  # after the title
     if _room_beside(conversation, said[at], room) < 0:
         return place
     first, last = _widened(said, at, room, conversation)
@@ -217,10 +218,10 @@ def _chunk_at(chunks: list[Chunk], line: int) -> int:
     return next((n for n in before if chunks[n].line_end >= line), before[-1]) if before else 0
 
 
-def standing_of(library: Library, items: Sequence[Item]) -> list[dict[str, JSON]]:
+def standing_of(space: Space, items: Sequence[Item]) -> list[dict[str, JSON]]:
     """Return each item's fields that bear on trust: a message's sender, the memory that replaced a memory."""
     numbers = [item.id for item in items if item.kind == "memory"]
-    rows = library.store.entries_of(numbers) if numbers else []
+    rows = space.store.entries_of(numbers) if numbers else []
     later = {row.item_id: {"superseded_by": f"memory://{row.superseded_by}"} for row in rows if row.superseded_by}
     said = {item.id: {"sender": item.fields.get("sender", "")} for item in items if item.kind == "message"}
     return [{**later.get(item.id, {}), **said.get(item.id, {})} for item in items]

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from commonplace.kinds.documents.folders.library_folders import Folders
 from commonplace.model import JSON
 from commonplace.profiles.commonplace.browsing import collection_names
 from commonplace.tools.schema import INTEGER, OBJECT, STRING, answer, maybe, obj
 from commonplace.tools.tool import LOOKS, Call, Tool
 
 if TYPE_CHECKING:
-    from commonplace.kinds.documents.folders.folders import FolderState
+    from commonplace.kinds.documents.folders.library_folders import FolderState
 
 
 def status(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    state = call.library.status()
-    folders = call.library.folders.states()
-    names = collection_names(call.library, state.collections)
+    state = call.space.status()
+    folders = call.space.part(Folders).states()
+    names = collection_names(call.space, state.collections)
     return {
         "items": state.items,
         "collections": {names[key]: count for key, count in state.collections.items()},

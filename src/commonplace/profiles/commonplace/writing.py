@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, VersionConflict
-from commonplace.ingest.patch import merge
-from commonplace.ingest.prepare import check_json
+from commonplace.ingest.prepare import check_json, merge
 from commonplace.kinds.memories.entry import (
     MOST_TAG,
     MOST_THREAD,
@@ -20,8 +19,9 @@ from commonplace.kinds.memories.entry import (
     Revision,
     normal_tags,
 )
-from commonplace.library import Library
+from commonplace.kinds.memories.memories import Memories
 from commonplace.model import JSON, Draft, Item
+from commonplace.space import Space
 from commonplace.text.structure import front_matter_title
 from commonplace.tools.locating import locate
 from commonplace.tools.moments import moment
@@ -65,15 +65,15 @@ def _remember_note(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         metadata=given.get("metadata", {}),
         tags=tuple(given.get("tags", ())),
     )
-    with call.library.store.transaction():
+    with call.space.store.transaction():
         if "key" in given:
-            _check_free(call.library, draft)
-        return _written(call.library.put(draft, expected_version=0 if "key" in given else None))
+            _check_free(call.space, draft)
+        return _written(call.space.put(draft, expected_version=0 if "key" in given else None))
 
 
-def _check_free(library: Library, draft: Draft) -> None:
+def _check_free(space: Space, draft: Draft) -> None:
     """Raise AlreadyExists if any notebook has a note with this key: an address does not name the notebook."""
-    if library.store.ids_of([(draft.kind, None, draft.key)]):
+    if space.store.ids_of([(draft.kind, None, draft.key)]):
         raise AlreadyExists(
             f'There is a note "{draft.key}" already. Choose another key, or revise that one.', code="conflict"
         )
@@ -91,10 +91,10 @@ def _remember_memory(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         supersedes=tuple(_number(uri) for uri in _several(given.get("supersedes", []))),
     )
     with _errors_by_address():
-        (entry,) = call.library.memories.store([new])
+        (entry,) = call.space.part(Memories).store([new])
         if isinstance(entry, CommonplaceError):
             raise entry
-    return _written(call.library.get(f"memory://{entry.number}", body=False))
+    return _written(call.space.get(f"memory://{entry.number}", body=False))
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     if given.keys().isdisjoint(_CHANGES):
         raise InvalidInput(f"There is nothing to change. Give one at least of {', '.join(_CHANGES)}.")
     _check(given)
-    item = _item(call.library, given["uri"], "revise")
+    item = _item(call.space, given["uri"], "revise")
     if item.kind == "memory":
         return _revise_memory(call, item, given)
     _owned(item, "revised")
@@ -150,7 +150,7 @@ def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         metadata=merge(metadata, given["metadata_patch"]) if "metadata_patch" in given else metadata,
         tags=tuple(given.get("tags", item.tags)),
     )
-    return _written(call.library.put(draft, expected_version=given.get("expected_version", item.version)))
+    return _written(call.space.put(draft, expected_version=given.get("expected_version", item.version)))
 
 
 def _title(item: Item, given: Mapping[str, JSON]) -> str:
@@ -172,30 +172,30 @@ def _revise_memory(call: Call, item: Item, given: Mapping[str, JSON]) -> dict[st
         expected_version=given.get("expected_version", item.version),
     )
     with _errors_by_address():
-        call.library.memories.revise([revision])
-    return _written(call.library.get(item.uri, body=False))
+        call.space.part(Memories).revise([revision])
+    return _written(call.space.get(item.uri, body=False))
 
 
 def forget(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     uris = dict.fromkeys(_several(given["uri"]))
     if "expected_version" in given and len(uris) > 1:
         raise InvalidInput("expected_version goes with one address, not with several.")
-    named = (_item(call.library, uri, "forget", body=False) for uri in uris)
+    named = (_item(call.space, uri, "forget", body=False) for uri in uris)
     items = {item.id: item for item in named}  # one address may be spelled in many ways
     for item in items.values():
         _owned(item, "forgotten")
     if not given["dry_run"]:
-        call.library.store.delete(list(items), given.get("expected_version"))
+        call.space.store.delete(list(items), given.get("expected_version"))
     found = [item.uri for item in items.values()]
     return {"forgotten": [] if given["dry_run"] else found, "found": found}
 
 
-def _item(library: Library, uri: str, tool: str, *, body: bool = True) -> Item:
+def _item(space: Space, uri: str, tool: str, *, body: bool = True) -> Item:
     """Return the item at an address. Raise InvalidInput for a part of one: naming a part does not mean all of it."""
     try:
-        return library.get(uri, body=body)
+        return space.get(uri, body=body)
     except NotFound:
-        item = locate(library, uri, body=body).item
+        item = locate(space, uri, body=body).item
     if item.kind not in _OURS or item.uri == uri:
         return item
     address = item.uri

@@ -11,13 +11,13 @@ import click
 
 from commonplace.cli.common import progress_bar, with_library
 from commonplace.cli.folders import CommandFailed, index_collection, run_update_command, watch
-from commonplace.cli.lazy import as_called
+from commonplace.cli.lazy import as_typed
 from commonplace.cli.library import pull_default
 from commonplace.errors import CommonplaceError
-from commonplace.ingest.cleaning import clean, rubbish
 from commonplace.ingest.embed_lock import AlreadyEmbedding
 from commonplace.ingest.embed_run import EmbedLimits, EmbedOutcome, embed_documents
-from commonplace.kinds.documents.folders.folders import Collection
+from commonplace.ingest.upkeep import clean, rubbish
+from commonplace.kinds.documents.folders.library_folders import Collection
 from commonplace.library import Library
 from commonplace.network import require_allowed
 from commonplace.qmd.cli.advice import command
@@ -182,7 +182,7 @@ def doctor(library: Library) -> int:
         if not Path(one.root).is_dir()
     ]
     for problem in problems:
-        click.echo(as_called(f"✗ {problem}"))
+        click.echo(f"✗ {as_typed(problem)}")
     found = state(library)
     coverage = library.embedding.coverage()
     click.echo(f"Index: {library.folder}")

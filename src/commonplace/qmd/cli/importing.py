@@ -14,8 +14,7 @@ from commonplace.cli.common import with_library
 from commonplace.cli.folders import index_collection
 from commonplace.cli.lazy import SomePath
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
-from commonplace.kinds.documents.folders.collections import check_name
-from commonplace.kinds.documents.folders.contexts import checked
+from commonplace.kinds.documents.folders.folder_collections import check_name, checked
 from commonplace.library import Library
 from commonplace.qmd.cli.collections import PATTERN, print_indexed, print_needed
 

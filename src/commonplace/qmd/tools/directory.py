@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from commonplace.kinds.documents.folders.collections import Collection, all_collections, packages
-from commonplace.library import Library
+from commonplace.kinds.documents.folders.folder_collections import Collection, all_collections, packages
+from commonplace.space import Space
 from commonplace.text.normal import normalized
 
 MOST_KEPT = 100_000
@@ -47,33 +47,33 @@ class Shelves:
     packaged: Mapping[str, str]
 
 
-_kept: WeakKeyDictionary[Library, Directory] = WeakKeyDictionary()
-_shelves: WeakKeyDictionary[Library, Shelves] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[Space, Directory] = WeakKeyDictionary()
+_shelves: WeakKeyDictionary[Space, Shelves] = WeakKeyDictionary()
 
 
-def shelves(library: Library) -> Shelves:
+def shelves(space: Space) -> Shelves:
     """Return the collections as they are now."""
-    store = library.store
-    change, known = store.last_change(), _shelves.get(library)
+    store = space.store
+    change, known = store.last_change(), _shelves.get(space)
     if known is None or known.change != change:
-        known = _shelves[library] = Shelves(change, all_collections(store), packages(store))
+        known = _shelves[space] = Shelves(change, all_collections(store), packages(store))
     return known
 
 
-def directory(library: Library) -> Directory:
+def directory(space: Space) -> Directory:
     """Return the names as they are now, also after another process changed them: the change number tells."""
-    change = library.store.last_change()
-    known = _kept.get(library)
+    change = space.store.last_change()
+    known = _kept.get(space)
     if known is None or known.change != change:
-        known = Directory(change, *_files(library))
+        known = Directory(change, *_files(space))
         if len(known.ids) <= MOST_KEPT:
-            _kept[library] = known
+            _kept[space] = known
     return known
 
 
-def _files(library: Library) -> tuple[list[int], list[str]]:
-    ids, files = library.store.document_files()
-    packaged = shelves(library).packaged
+def _files(space: Space) -> tuple[list[int], list[str]]:
+    ids, files = space.store.document_files()
+    packaged = shelves(space).packaged
     if not packaged:
         return ids, files
     kept = [at for at, file in enumerate(files) if file.partition("/")[0] not in packaged]

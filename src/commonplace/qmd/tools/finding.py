@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from commonplace.errors import InvalidInput, NotFound
-from commonplace.kinds.documents.folders.collections import Collection
-from commonplace.library import Library
+from commonplace.errors import Command, InvalidInput, NotFound
+from commonplace.kinds.documents.folders.folder_collections import Collection
 from commonplace.model import JSON, Chunk, Filter, Item, Stage
 from commonplace.qmd.tools.directory import Shelves, shelves
 from commonplace.qmd.tools.naming import address
@@ -16,6 +15,7 @@ from commonplace.qmd.tools.reading import Contexts
 from commonplace.search.blend import share_of
 from commonplace.search.question import HybridAnswer, PlacedHit, Question, RankedList
 from commonplace.search.typed import Search, read_document
+from commonplace.space import Space
 from commonplace.store.rows import Name
 from commonplace.text.matches import Matcher
 from commonplace.text.snippet import Match, best_line, numbered
@@ -25,7 +25,7 @@ from commonplace.tools.tool import Call, Reply
 LONGEST_QUERY = 100_000
 LONGEST_ECHO = 200
 SNIPPET = 300
-EMBED = "qmd embed"
+EMBED = Command("embed", "qmd")
 """The command that makes vectors, as agents are told it."""
 INTENT = 0.3
 """The weight of a term of the intent, beside 1 of the query's, when the best line is chosen."""
@@ -68,14 +68,14 @@ class QmdResults:
     notes: tuple[str, ...]
 
 
-def scope(library: Library, there: Shelves, asked: Sequence[str]) -> Filter | None:
+def scope(space: Space, there: Shelves, asked: Sequence[str]) -> Filter | None:
     """Return the filter of these collections, or of all included by default; None if that is none. Raise NotFound."""
     collections, packaged = there.collections, there.packaged
     known = {collection.name: collection for collection in collections}
     if asked:
         names = dict.fromkeys(asked)
         unknown = [name for name in names if name not in known]
-        others = library.store.parents("document").keys() - packaged.keys() if unknown else frozenset()
+        others = space.store.parents("document").keys() - packaged.keys() if unknown else frozenset()
         for name in unknown:
             if name not in others:
                 available = ", ".join(sorted({*known, *others})) or "none"
@@ -86,12 +86,12 @@ def scope(library: Library, there: Shelves, asked: Sequence[str]) -> Filter | No
     if all(collection.included for collection in collections) and not packaged:
         return Filter(kinds=("document",))
     left_out = {*packaged, *(collection.name for collection in collections if not collection.included)}
-    parents = tuple(name for name in library.store.parents("document") if name not in left_out)
+    parents = tuple(name for name in space.store.parents("document") if name not in left_out)
     return Filter(kinds=("document",), parents=parents) if parents else None
 
 
 def find(
-    library: Library,
+    space: Space,
     searches: Sequence[Search],
     *,
     collections: Sequence[str] = (),
@@ -101,30 +101,26 @@ def find(
     intent: str = "",
     rerank: bool = False,
     candidates: int = 30,
-    embed: str = EMBED,
 ) -> QmdResults:
-    """Run searches over the named collections, or the included ones, and return the hits.
-
-    `embed` is the command that makes vectors, as the caller types it: notes and errors advise it.
-    """
-    there = shelves(library)
-    filter = scope(library, there, collections)
+    """Run searches over the named collections, or the included ones, and return the hits."""
+    there = shelves(space)
+    filter = scope(space, there, collections)
     if filter is None:
         return QmdResults((), (), (), ())
-    question = Question(tuple(searches), filter, plain, limit, min_score, intent, rerank, candidates, embed)
-    answer = library.hybrid.find(question)
-    return QmdResults(_presented(library, there.collections, answer), answer.lists, answer.stages, answer.notes)
+    question = Question(tuple(searches), filter, plain, limit, min_score, intent, rerank, candidates, EMBED)
+    answer = space.hybrid.find(question)
+    return QmdResults(_presented(space, there.collections, answer), answer.lists, answer.stages, answer.notes)
 
 
-def _presented(library: Library, collections: Sequence[Collection], answer: HybridAnswer) -> tuple[QmdHit, ...]:
+def _presented(space: Space, collections: Sequence[Collection], answer: HybridAnswer) -> tuple[QmdHit, ...]:
     """Return the hits, reading only what is shown. A document that was just removed is left out."""
-    store, ids = library.store, [hit.item_id for hit in answer.hits]
+    store, ids = space.store, [hit.item_id for hit in answer.hits]
     if not ids:
         return ()
     chunks = {chunk.id: chunk for chunk in store.chunks([hit.chunk_id for hit in answer.hits])}
     items = {item.id: item for item in store.items(ids)}
     docids = store.docids(ids)
-    contexts = Contexts(library, collections)
+    contexts = Contexts(space, collections)
     lines = _Lines(answer)
     results = []
     for hit in answer.hits:
@@ -202,7 +198,7 @@ def _asked(
         raise InvalidInput("query must not be empty")
     named = [*([given["collection"]] if "collection" in given else []), *given.get("collections", ())]
     return find(
-        call.library, searches, collections=named, plain=plain, limit=given["limit"], min_score=given["minScore"],
+        call.space, searches, collections=named, plain=plain, limit=given["limit"], min_score=given["minScore"],
         intent=given.get("intent", ""), rerank=rerank, candidates=candidates,
     )  # fmt: skip
 

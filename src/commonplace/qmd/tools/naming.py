@@ -13,9 +13,9 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.kinds.documents.folders.collections import Collection, all_collections
-from commonplace.library import Library
+from commonplace.kinds.documents.folders.folder_collections import Collection, all_collections
 from commonplace.qmd.tools.directory import directory, folded, shelves
+from commonplace.space import Space
 from commonplace.store.rows import Ending, Name
 from commonplace.store.spelling import SHORTEST
 
@@ -28,10 +28,15 @@ FURTHEST = 5
 FURTHEST_SHARE = 0.4
 """The same for the last component, as a share of its length."""
 
+SCHEME = "qmd"
+"""The scheme of addresses as the clients of this profile write and expect them."""
+
 _LINES = re.compile(r":([0-9]{1,18})\Z")
 _DOCID = re.compile(r"#([0-9a-f]{1,64})\Z", re.IGNORECASE)
 _BARE_DOCID = re.compile(rf"([0-9a-f]{{{SHORTEST},64}})\Z", re.IGNORECASE)
-_ADDRESS = re.compile(r"qmd:/*|//+", re.IGNORECASE)
+_OF_DOCUMENTS = re.compile(r"qmd:/*|docs://+", re.IGNORECASE)
+"""The beginning of an address: as clients of this profile write it, and as all others do."""
+_ADDRESS = re.compile(rf"{_OF_DOCUMENTS.pattern}|//+", re.IGNORECASE)
 _INDEX = re.compile(r"\?index=[^/]*\Z")
 _UNENCODED = "/!~*'()"
 _ENDINGS: tuple[Ending, ...] = ("file", "path", "end")
@@ -82,8 +87,13 @@ class NamedLines(NamedTuple):
 
 
 def address(file: str) -> str:
-    """Return `qmd://` and the path, each component encoded as `encodeURIComponent` does."""
-    return f"qmd://{quote(file, safe=_UNENCODED)}"
+    """Return the address of `collection/path`, each component encoded as `encodeURIComponent` does."""
+    return f"{SCHEME}://{quote(file, safe=_UNENCODED)}"
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is an address of documents, in either scheme."""
+    return _OF_DOCUMENTS.match(text) is not None
 
 
 def without_scheme(text: str) -> str:
@@ -92,15 +102,15 @@ def without_scheme(text: str) -> str:
     return text[addressed.end() :].lstrip("/") if addressed else text
 
 
-def locate(library: Library, given: str) -> NamedLines:
+def locate(space: Space, given: str) -> NamedLines:
     """Return the document of a name. Raise NoDocument, AmbiguousName or Excluded."""
-    located = find(library, given)
+    located = find(space, given)
     if located is None:
-        raise _miss(library, given)
+        raise _miss(space, given)
     return located
 
 
-def find(library: Library, given: str) -> NamedLines | None:
+def find(space: Space, given: str) -> NamedLines | None:
     """Return the document of a name, or None. Raise AmbiguousName, or InvalidInput for an overlong name.
 
     A document whose name looks like one with line numbers comes before the lines of another.
@@ -108,7 +118,7 @@ def find(library: Library, given: str) -> NamedLines | None:
     if len(given) > LONGEST:
         raise InvalidInput(f"A name has at most {LONGEST} characters, not {len(given)}.")
     for text, first, count in _readings(given):
-        name = _document(library, text)
+        name = _document(space, text)
         if name is not None:
             return NamedLines(name, first, count)
     return None
@@ -127,19 +137,19 @@ def _readings(given: str) -> Iterator[tuple[str, int | None, int | None]]:
         yield rest[: before.start()], max(1, int(before[1])), max(1, int(last[1]))
 
 
-def _document(library: Library, text: str) -> Name | None:
+def _document(space: Space, text: str) -> Name | None:
     unquoted = text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`" else text
     spelled = _spelled(unquoted)
     for variant in spelled:
         if hashed := _DOCID.match(variant):
-            found = _by_id(library, hashed[1].lower(), variant)
+            found = _by_id(space, hashed[1].lower(), variant)
             if found:
                 return found
-    found = _by_path(library, text)
+    found = _by_path(space, text)
     if found is None:
         for variant in spelled:
             if hashed := _BARE_DOCID.match(variant):
-                found = found or _by_id(library, hashed[1].lower(), f"#{variant}")
+                found = found or _by_id(space, hashed[1].lower(), f"#{variant}")
     return found
 
 
@@ -149,18 +159,18 @@ def _spelled(text: str) -> list[str]:
     return list(dict.fromkeys((text, once, unquote(once))))
 
 
-def _by_id(library: Library, prefix: str, given: str) -> Name | None:
-    store = library.store
-    names, total = _ours(library, partial(store.documents_by_docid, prefix))
+def _by_id(space: Space, prefix: str, given: str) -> Name | None:
+    store = space.store
+    names, total = _ours(space, partial(store.documents_by_docid, prefix))
     if not names and len(prefix) >= SHORTEST:
-        names, total = _ours(library, partial(store.documents_by_hash, prefix))
+        names, total = _ours(space, partial(store.documents_by_hash, prefix))
     return _only(names, total, "docid", given)
 
 
-def _ours(library: Library, ask: Callable[[int], tuple[list[Name], int]]) -> tuple[list[Name], int]:
+def _ours(space: Space, ask: Callable[[int], tuple[list[Name], int]]) -> tuple[list[Name], int]:
     """Return the first documents of a name, and their total, without those of packages, which are no files here."""
     names, total = ask(MOST_NAMED + 1)
-    packaged = shelves(library).packaged if names else {}
+    packaged = shelves(space).packaged if names else {}
     if not packaged:
         return names, total
     found = names if total == len(names) else ask(total)[0]
@@ -168,8 +178,8 @@ def _ours(library: Library, ask: Callable[[int], tuple[list[Name], int]]) -> tup
     return ours, len(ours)
 
 
-def _by_path(library: Library, text: str) -> Name | None:
-    inside = _under_roots(library, text)
+def _by_path(space: Space, text: str) -> Name | None:
+    inside = _under_roots(space, text)
     if inside:
         return _only(inside, len(inside), "path", text)
     rest = without_scheme(text)
@@ -180,7 +190,7 @@ def _by_path(library: Library, text: str) -> Name | None:
         spelled += [bare for variant in spelled if (bare := _INDEX.sub("", variant)) != variant]
     for ending in _ENDINGS:
         for variant in filter(None, spelled):
-            names, total = _ours(library, partial(library.store.documents_by_end, variant, ending))
+            names, total = _ours(space, partial(space.store.documents_by_end, variant, ending))
             same = [name for name in names if variant in (name.file, name.path)]
             if len(same) == 1 and ending != "end":
                 return same[0]  # two names that differ only in how their letters are composed
@@ -189,16 +199,16 @@ def _by_path(library: Library, text: str) -> Name | None:
     return None
 
 
-def _under_roots(library: Library, text: str) -> list[Name]:
+def _under_roots(space: Space, text: str) -> list[Name]:
     """Return the documents at a path on disk, by the roots of the collections."""
     if not text.startswith(("/", "~/")) or text.startswith("//"):
         return []
     for variant in _spelled(text):
         place, found = os.path.expanduser(variant), list[Name]()
-        for collection in all_collections(library.store):
+        for collection in all_collections(space.store):
             root = str(collection.root).rstrip("/") + "/"
             if place.startswith(root):
-                named = library.store.documents_by_end(f"{collection.name}/{place[len(root) :]}", "file", 1)[0]
+                named = space.store.documents_by_end(f"{collection.name}/{place[len(root) :]}", "file", 1)[0]
                 found += named
         if found:
             return found
@@ -211,13 +221,13 @@ def _only(names: Sequence[Name], total: int, what: str, given: str) -> Name | No
     return names[0] if names else None
 
 
-def _miss(library: Library, given: str) -> NotFound:
-    collections, texts = all_collections(library.store), [text for text, _, _ in _readings(given)]
+def _miss(space: Space, given: str) -> NotFound:
+    collections, texts = all_collections(space.store), [text for text, _, _ in _readings(given)]
     for text in reversed(texts):  # a rule that hides a folder hides `a.md:5` in it, too, and no file is called so
         for variant in _spelled(without_scheme(text)):
             if excluded := _excluded(collections, variant):
                 return excluded
-    return NoDocument(given, suggest(library, texts[-1]))
+    return NoDocument(given, suggest(space, texts[-1]))
 
 
 def _excluded(collections: Sequence[Collection], text: str) -> Excluded | None:
@@ -232,12 +242,12 @@ def _excluded(collections: Sequence[Collection], text: str) -> Excluded | None:
     return None
 
 
-def suggest(library: Library, text: str, most: int = MOST_SUGGESTED) -> list[str]:
+def suggest(space: Space, text: str, most: int = MOST_SUGGESTED) -> list[str]:
     """Return files with similar names, nearest first, by the whole name or its last component."""
     from rapidfuzz.distance import Levenshtein  # only a miss needs it
     from rapidfuzz.process import extract
 
-    known = directory(library)
+    known = directory(space)
     asked = folded(without_scheme(unquote(text)).lstrip("/"))
     last = asked.rsplit("/", 1)[-1]
     near = ((known.folded, asked, FURTHEST), (known.lasts, last, int(FURTHEST_SHARE * len(last))))

@@ -8,15 +8,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from commonplace.errors import CommonplaceError, NotFound
-from commonplace.kinds.documents.folders.collections import Collection, all_collections
-from commonplace.kinds.documents.folders.contexts import global_context, join_contexts
-from commonplace.library import Library
+from commonplace.kinds.documents.folders.folder_collections import (
+    Collection,
+    all_collections,
+    global_context,
+    join_contexts,
+)
 from commonplace.model import JSON, Item
 from commonplace.qmd.tools.directory import Directory, directory
 from commonplace.qmd.tools.naming import Excluded, NamedLines, NoDocument, address, find, locate, without_scheme
+from commonplace.space import Space
 from commonplace.store.rows import Name
-from commonplace.text.globs import is_glob, matcher, split_union
-from commonplace.text.lines import split_lines
+from commonplace.text.glob_patterns import is_glob, matcher, split_union
+from commonplace.text.text_lines import split_lines
 from commonplace.tools.tool import Call, Reply
 
 MIME_TYPE = "text/markdown"
@@ -29,9 +33,9 @@ _SLASHES = re.compile("//+")
 class Contexts:
     """The descriptions of documents, read once for many of them."""
 
-    def __init__(self, library: Library, collections: Sequence[Collection] | None = None) -> None:
-        known = all_collections(library.store) if collections is None else collections
-        self._everything = global_context(library.store)
+    def __init__(self, space: Space, collections: Sequence[Collection] | None = None) -> None:
+        known = all_collections(space.store) if collections is None else collections
+        self._everything = global_context(space.store)
         self._said = {collection.name: collection.contexts for collection in known}
 
     def of(self, collection: str, path: str) -> str | None:
@@ -69,9 +73,9 @@ def commented(context: str | None, text: str) -> str:
     return f"<!-- Context: {context.replace('-->', '--&gt;')} -->\n\n{text}" if context else text
 
 
-def read(library: Library, name: Name) -> Item:
+def read(space: Space, name: Name) -> Item:
     """Return a document with its body. Raise NoDocument if it was removed since it was named."""
-    found = library.store.items([name.item_id], body=True)
+    found = space.store.items([name.item_id], body=True)
     if not found:
         raise NoDocument(name.file, ())
     return found[0]
@@ -85,12 +89,12 @@ def resource(item: Item, text: str) -> dict[str, JSON]:
 
 
 def get(call: Call, given: Mapping[str, JSON]) -> Reply:
-    located = locate(call.library, given["file"])
+    located = locate(call.space, given["file"])
     first = located.first or max(1, given.get("fromLine", 1))
     count = located.lines or given.get("maxLines")
-    item = read(call.library, located.name)
+    item = read(call.space, located.name)
     text = shown(item.body or "", first, count, numbered=given["lineNumbers"]).text
-    context = Contexts(call.library).of(item.parent, item.key)
+    context = Contexts(call.space).of(item.parent, item.key)
     return Reply([resource(item, commented(context, text))])
 
 
@@ -104,20 +108,20 @@ class Gathered:
     """The number of documents before the limit."""
 
 
-def gather(library: Library, pattern: str) -> Gathered:
+def gather(space: Space, pattern: str) -> Gathered:
     """Return the documents of a pattern: one name, or names, docids and globs between commas."""
     with suppress(CommonplaceError):
-        if located := find(library, pattern):
+        if located := find(space, pattern):
             return Gathered((located,), (), 1)
     found: dict[int, NamedLines] = {}
     errors: list[str] = []
     for part in split_union(pattern):
         if not is_glob(part):
-            _add_named(library, part, found, errors)
+            _add_named(space, part, found, errors)
             continue
-        matching = _matching(part, directory(library))
+        matching = _matching(part, directory(space))
         if not matching:
-            _add_named(library, part, found, errors, otherwise=f"No files matched pattern: {part}")
+            _add_named(space, part, found, errors, otherwise=f"No files matched pattern: {part}")
         for name in matching:
             found.setdefault(name.item_id, NamedLines(name))
     documents = tuple(found.values())
@@ -144,10 +148,10 @@ def _literal(glob: str) -> str:
 
 
 def _add_named(
-    library: Library, part: str, found: dict[int, NamedLines], errors: list[str], otherwise: str | None = None
+    space: Space, part: str, found: dict[int, NamedLines], errors: list[str], otherwise: str | None = None
 ) -> None:
     try:
-        located = locate(library, part)
+        located = locate(space, part)
     except NoDocument as miss:
         close = f" (did you mean: {', '.join(miss.suggestions)}?)" if miss.suggestions else ""
         errors.append(otherwise or f"File not found: {part}{close}")
@@ -160,15 +164,15 @@ def _add_named(
 
 
 def multi_get(call: Call, given: Mapping[str, JSON]) -> Reply:
-    library, gathered = call.library, gather(call.library, given["pattern"])
+    space, gathered = call.space, gather(call.space, given["pattern"])
     if not gathered.documents:
         first = f"No files matched pattern: {given['pattern']}"
         others = [error for error in gathered.errors if error != first]
         raise NotFound("\n".join([first, *others]), code="no_match")
-    sizes = library.store.body_sizes([located.name.item_id for located in gathered.documents])
+    sizes = space.store.body_sizes([located.name.item_id for located in gathered.documents])
     small = [one for one in gathered.documents if sizes.get(one.name.item_id, 0) <= given["maxBytes"]]
-    items = {item.id: item for item in library.store.items([one.name.item_id for one in small], body=True)}
-    contexts = Contexts(library)
+    items = {item.id: item for item in space.store.items([one.name.item_id for one in small], body=True)}
+    contexts = Contexts(space)
     texts = _opening(gathered)
     texts += [
         skipped(one.name.file, sizes[one.name.item_id])

@@ -23,8 +23,8 @@ TEMPLATE: Mapping[str, JSON] = {
 def content(call: Call, uri: str) -> Mapping[str, JSON]:
     """Return a document with its lines numbered. Errors carry the address and similar names."""
     try:
-        located = locate(call.library, uri)
-        item = read(call.library, located.name)
+        located = locate(call.space, uri)
+        item = read(call.space, located.name)
     except (NoDocument, AmbiguousName, Excluded) as error:
         error.details = {"uri": uri, "suggestions": list(error.suggestions)}
         raise
@@ -32,7 +32,7 @@ def content(call: Call, uri: str) -> Mapping[str, JSON]:
         error.details = {**error.details, "uri": uri}
         raise
     text = shown(item.body or "", located.first or 1, located.lines, numbered=True).text
-    context = Contexts(call.library).of(item.parent, item.key)
+    context = Contexts(call.space).of(item.parent, item.key)
     return {
         "uri": uri,
         "name": located.name.file,

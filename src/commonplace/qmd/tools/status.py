@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from commonplace.kinds.documents.folders.collections import all_collections, changed_at, packages
-from commonplace.kinds.documents.folders.contexts import global_context
-from commonplace.library import Library
+from commonplace.kinds.documents.folders.folder_collections import all_collections, changed_at, global_context, packages
 from commonplace.model import JSON
+from commonplace.space import Space
 from commonplace.tools.tool import Call, Reply
 
 LONGEST = 1500
@@ -36,30 +35,30 @@ class State:
     folders: tuple[CollectionState, ...]
 
 
-def state(library: Library) -> State:
+def state(space: Space) -> State:
     """Return the state of a library's collections. Loads no model."""
-    counts = _counts(library)
+    counts = _counts(space)
     folders = tuple(
         CollectionState(
-            one.name, str(one.root), one.pattern, counts.get(one.name, 0), changed_at(library.store, one.name)
+            one.name, str(one.root), one.pattern, counts.get(one.name, 0), changed_at(space.store, one.name)
         )
-        for one in all_collections(library.store)
+        for one in all_collections(space.store)
     )
-    has_vectors = library.embedding.coverage().embedded > 0
-    return State(sum(counts.values()), lacking(library), has_vectors, folders)
+    has_vectors = space.embedding.coverage().embedded > 0
+    return State(sum(counts.values()), lacking(space), has_vectors, folders)
 
 
-def lacking(library: Library) -> int:
+def lacking(space: Space) -> int:
     """Return the number of documents with a passage without a vector, without those of packages."""
-    if not packages(library.store):
-        return library.embedding.documents_lacking()
-    parents = tuple(_counts(library))
-    return library.embedding.documents_lacking(parents) if parents else 0
+    if not packages(space.store):
+        return space.embedding.documents_lacking()
+    parents = tuple(_counts(space))
+    return space.embedding.documents_lacking(parents) if parents else 0
 
 
-def _counts(library: Library) -> dict[str, int]:
-    packaged = packages(library.store)
-    return {name: count for name, count in library.store.parents("document").items() if name not in packaged}
+def _counts(space: Space) -> dict[str, int]:
+    packaged = packages(space.store)
+    return {name: count for name, count in space.store.parents("document").items() if name not in packaged}
 
 
 def record(found: State) -> dict[str, JSON]:
@@ -87,7 +86,7 @@ def moment(when: datetime | None) -> str | None:
 
 
 def status(call: Call, given: Mapping[str, JSON]) -> Reply:
-    found = state(call.library)
+    found = state(call.space)
     return Reply([{"type": "text", "text": as_text(found)}], record(found))
 
 
@@ -104,13 +103,13 @@ def as_text(found: State) -> str:
     return "\n".join(lines)
 
 
-def instructions(library: Library) -> str:
+def instructions(space: Space) -> str:
     """Return what is in the collections and which tool to use, for an agent that is new to the server."""
-    found = state(library)
+    found = state(space)
     names = ", ".join(folder.name for folder in found.folders)
     lines = [
         f"QMD searches {found.documents} documents in folders of Markdown and other text on this machine.",
-        _cut(global_context(library.store), 400),
+        _cut(global_context(space.store), 400),
         f"Collections: {_cut(names, 400)}." if names else "There are no collections yet.",
         "search finds words and phrases, at once. vsearch finds meanings. query does both and ranks best. "
         "get reads one document by the file of a result, file:120:40 forty lines of it; multi_get reads many by "

@@ -45,11 +45,20 @@ class Transaction:
     numbers: dict[str, int] | None = None
     """None: it only reads, or does not write to the log."""
 
-    def next(self, of: str) -> int:
+    def next(self, of: str, count: int = 1) -> int:
+        """Return the first of `count` numbers that nothing else has or will have."""
+        first = self._given(of)[of] + 1
+        self._given(of)[of] += count
+        return first
+
+    def skip(self, of: str, upto: int) -> None:
+        """Give out no number up to this one any more."""
+        self._given(of)[of] = max(self._given(of)[of], upto)
+
+    def _given(self, of: str) -> dict[str, int]:
         if self.numbers is None:
             raise StorageBroken(f"A number of {of} was asked for outside a write. This is a bug: report it.")
-        self.numbers[of] += 1
-        return self.numbers[of]
+        return self.numbers
 
 
 class PostgresDatabase:
@@ -89,13 +98,19 @@ class PostgresDatabase:
         return getattr(self._local, "transaction", None)
 
     @property
-    def db(self) -> Connection:
-        """Return the connection of this thread's transaction. Raise StorageBroken where there is none."""
+    def under_way(self) -> Transaction:
+        """Return this thread's transaction. Raise StorageBroken where there is none."""
         transaction = self.current
         if transaction is None:
             raise StorageBroken("The database was used outside a transaction. This is a bug: report it.")
+        return transaction
+
+    @property
+    def db(self) -> Connection:
+        """Return the connection of this thread's transaction. Raise StorageBroken where there is none."""
+        connection = self.under_way.connection
         self.uses += 1
-        return transaction.connection
+        return connection
 
     def read(self, work: Callable[[], R]) -> R:
         """Return what `work` reads, all of it of one state. It is repeated on another connection where one was lost."""

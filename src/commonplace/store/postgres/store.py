@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from commonplace.errors import Unavailable
+from commonplace.errors import Command, Unavailable
 from commonplace.store.postgres.care import PostgresCare
 from commonplace.store.postgres.copying import Copies
 from commonplace.store.postgres.files import PostgresFiles
 from commonplace.store.postgres.keeping import PostgresKeeping
-from commonplace.store.postgres.knowledge import PostgresRecords
 from commonplace.store.postgres.listings import PostgresListings
 from commonplace.store.postgres.naming import PostgresNames
 from commonplace.store.postgres.outlines import PostgresOutlines
 from commonplace.store.postgres.schema import check, migrate
-from commonplace.store.postgres.sessions import PostgresSessions
 from commonplace.store.postgres.table_nodes import PostgresTableNodes
 from commonplace.store.postgres.vectors import PostgresVectors
 from commonplace.store.transfer import MIGRATION
 
 
 class PostgresStore(
-    PostgresSessions,
-    PostgresRecords,
     PostgresListings,
     PostgresNames,
     PostgresOutlines,
@@ -52,6 +48,7 @@ def _check_whole(store: PostgresStore, space: str) -> None:
     mark = store.setting(MIGRATION)
     if isinstance(mark, dict) and not mark["complete"]:
         raise Unavailable(
-            f"The space {space} of {store.name} is being filled, or that was broken off. Wait for "
-            "`commonplace migrate`, or run it again: it goes on where it was."
+            f"The space {space} of {store.name} is being filled, or that was broken off. Wait for `",
+            Command("migrate"),
+            "`, or run it again: it goes on where it was.",
         )

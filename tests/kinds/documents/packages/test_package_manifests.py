@@ -9,8 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.documents.packages.listing import ManifestLocation, list_documents
-from commonplace.kinds.documents.packages.manifest import ManifestEntry, PackageManifest, read_manifest, written
+from commonplace.kinds.documents.packages.manifest import (
+    ManifestEntry,
+    ManifestLocation,
+    PackageManifest,
+    list_documents,
+    read_manifest,
+    written,
+)
 
 TEXTS = st.sampled_from(["", "a.md", "../x", "/x", "**/*.md", "https://example.org/x", "file:///x", "0" * 64, "\0"])
 VALUES = st.recursive(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from package_world import Answer, Served, World, counts, manifest, moved, sha256, tarball, web_server, write
 
-from commonplace.kinds.documents.packages.sources.http import is_public
+from commonplace.kinds.documents.packages.fetch import is_public
 
 PAGES = {"/docs/tea.md": b"# Tea\n\nOolong.\n", "/docs/sub/more.md": b"# More\n\nMatcha.\n"}
 
@@ -217,7 +217,7 @@ def test_a_body_cut_short_is_a_failure(world: World) -> None:
 
 
 def test_a_server_that_only_trickles_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("commonplace.kinds.documents.packages.sources.http.TIMEOUT_S", 0.5)
+    monkeypatch.setattr("commonplace.kinds.documents.packages.fetch.TIMEOUT_S", 0.5)
     left = threading.Event()
 
     def trickle(listener: socket.socket) -> None:

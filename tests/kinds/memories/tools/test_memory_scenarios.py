@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from memory_calls import Tools, entry, refused, stored
+
+from kit.answers import text_of
+from kit.forked import forked_server
 
 ARCHIVE = Path(__file__).parents[1] / "context-server-2.2.2.zip"
 RANKED = ("semantic_search_context", "fts_search_context", "hybrid_search_context")
@@ -230,7 +232,7 @@ async def walk(client: Client) -> None:
     answer = await client.call_tool("get_context_by_ids", {"context_ids": f"[{number}]"})
     assert answer.structured_content is not None
     assert answer.structured_content["result"][0]["images"][0]["data"] == data
-    assert len(answer.content[0].text) < 2000
+    assert len(text_of(answer)) < 2000
     found = await call("hybrid_search_context", query="large", limit=1)
     assert (found["search_modes_used"], ids(found)) == (["fts", "semantic"], [number])
     assert (await call("delete_context", thread_id="new"))["deleted_count"] == 1
@@ -243,7 +245,7 @@ async def without_words(client: Client) -> None:
     assert "fts_search_context" not in names
     await client.call_tool("store_context", {"thread_id": "t", "source": "user", "text": "Oolong tea"})
     found = await client.call_tool("hybrid_search_context", {"query": "tea"})
-    assert json.loads(found.content[0].text)["search_modes_used"] == ["semantic"]
+    assert json.loads(text_of(found))["search_modes_used"] == ["semantic"]
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
@@ -273,6 +275,4 @@ def test_what_they_switch_off_is_not_there(tmp_path: Path) -> None:
 
 def server(environment: dict[str, str]) -> StdioServerParameters:
     ours = {name: value for name, value in os.environ.items() if not name.startswith("COMMONPLACE_")}
-    return StdioServerParameters(
-        command=sys.executable, args=["-m", "commonplace", "mcp", "--profile", "memory"], env={**ours, **environment}
-    )
+    return StdioServerParameters(**forked_server("mcp", "--profile", "memory"), env={**ours, **environment})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from commonplace.server.auth import OpenGate
 from commonplace.server.http import make_app
 from commonplace.server.transport import memory_body_bytes
 from commonplace.settings import BadSetting, Settings
+from kit.forked import forked
 from opening import library_settings
 from serving import served as served_app
 from wire_server import Site, serving, silent, status
@@ -298,7 +298,7 @@ def served(home: Path, **more: str) -> Iterator[str]:
         "PATH": "/usr/bin:/bin", "HOME": str(home), "COMMONPLACE_HOME": str(home), "COMMONPLACE_MODEL": "static",
         "MCP_TRANSPORT": "http", "FASTMCP_PORT": str(port), **more,
     }  # fmt: skip
-    command = [sys.executable, "-m", "commonplace", "mcp", "--profile", "memory"]
+    command = forked("mcp", "--profile", "memory")
     server = subprocess.Popen(command, env=environment)
     try:
         deadline = time.monotonic() + 30
@@ -353,7 +353,7 @@ def test_without_a_token_only_this_machine_is_served(tmp_path: Path) -> None:
         "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "COMMONPLACE_HOME": str(tmp_path), "MCP_TRANSPORT": "http",
         "FASTMCP_HOST": "0.0.0.0",
     }  # fmt: skip
-    command = [sys.executable, "-m", "commonplace", "mcp", "--profile", "memory"]
+    command = forked("mcp", "--profile", "memory")
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 78
     assert "only this machine is served" in done.stderr

@@ -1,4 +1,8 @@
-"""Walk a folder for the files that belong to a collection. Only rule files are opened, and no link leads outside."""
+"""Walk a folder for the files that belong to a collection, leaving out what its rules ignore, and read their bytes.
+
+Rules are a collection's own globs, and rule files in .gitignore's syntax. A walk opens only rule files, and no link
+leads outside.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +11,97 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from commonplace.errors import InvalidInput
-from commonplace.ingest.files.read import decode
-from commonplace.kinds.documents.folders.ignore import (
-    GIT_RULE_FILE,
-    LARGEST_RULE_FILE,
-    RULE_FILE,
-    Rule,
-    ignoring,
-    read_rules,
-    verdict,
-)
-from commonplace.text.globs import Matcher, matcher, split_union
+from commonplace.ingest.files.read import Skipped, decode
+from commonplace.text.glob_patterns import Matcher, matcher, plain_matcher, split_union
 
+RULE_FILE, GIT_RULE_FILE = ".commonplaceignore", ".gitignore"
+LARGEST_RULE_FILE = 1 << 20
+_AROUND = re.compile(r"\A(?:\.?/)+|/+\Z")
 LARGEST = 16 * 1024 * 1024
 SKIPPED_FOLDERS = frozenset({"node_modules", "vendor", "dist", "build", "__pycache__"})
 """Folders that are never entered, and with them every hidden one, such as `.git`."""
-
 OUTSIDE, TOO_LARGE, BAD_NAME = "OUTSIDE_COLLECTION", "TOO_LARGE", "BAD_NAME"
+CHANGED = "CHANGED_WHILE_READ"
+_ATTEMPTS = 3
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that a listed name must not hold: they would forge a line, or are no characters at all."""
-
 _MOST_PARTS = 200
 _LONGEST_ENDING = 12
 _ON_THE_WAY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _AT_THE_END = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _INODE = (1 << 63) - 1  # SQLite's integers are signed, inodes are not
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of a rule file. It is matched against paths relative to the folder of that file."""
+
+    matches: Matcher
+    folders_only: bool
+    keeps: bool
+    """A line with `!`: a path it matches is not ignored after all."""
+
+
+def read_rules(text: str) -> list[Rule]:
+    """Return the rules of a file, in order. Lines that are no rule are passed over."""
+    return [rule for line in text.splitlines() if (rule := _rule(line)) is not None]
+
+
+def verdict(rules: Sequence[Rule], path: str, is_folder: bool) -> bool | None:
+    """Return whether the last rule that matches a path ignores it; None where no rule matches."""
+    for rule in reversed(rules):
+        if (is_folder or not rule.folders_only) and rule.matches(path):
+            return not rule.keeps
+    return None
+
+
+def ignoring(globs: Sequence[str], path: str) -> str | None:
+    """Return the first glob that matches a path or a folder it is in, or None."""
+    prefixes = list(_prefixes(path))
+    for glob in globs:
+        matches = leaving_out(glob)
+        if any(matches(prefix) for prefix in prefixes):
+            return glob
+    return None
+
+
+@lru_cache(maxsize=256)
+def leaving_out(glob: str) -> Matcher:
+    """Return the matcher of an ignore glob. ./drafts, /drafts and drafts/ all mean drafts in the folder."""
+    return matcher(",".join(filter(None, (_AROUND.sub("", part) for part in split_union(glob)))))
+
+
+def _prefixes(path: str) -> Iterator[str]:
+    return accumulate(path.split("/"), "{}/{}".format)
+
+
+def _rule(line: str) -> Rule | None:
+    line = _without_trailing_blanks(line)
+    if not line or line.startswith("#"):
+        return None
+    keeps = line.startswith("!")
+    pattern = line[1:] if keeps else line
+    folders_only = pattern.endswith("/")
+    pattern = pattern.rstrip("/") if folders_only else pattern
+    if not pattern:
+        return None
+    anchored = "/" in pattern
+    pattern = pattern.removeprefix("/") if anchored else f"**/{pattern}"
+    return Rule(plain_matcher(pattern), folders_only, keeps)
+
+
+def _without_trailing_blanks(line: str) -> str:
+    """Return a line without blanks at its end, except one that a backslash escapes."""
+    stripped = line.rstrip(" \t")
+    escapes = (len(stripped) - len(stripped.rstrip("\\"))) % 2
+    return line[: len(stripped) + escapes]
 
 
 class FileStat(NamedTuple):
@@ -251,6 +316,60 @@ def open_inside(root: str, path: str) -> int:
         return os.open(name, _AT_THE_END, dir_fd=folder)
     finally:
         os.close(folder)
+
+
+def read_file(root: str, file: FileStat, most: int = LARGEST) -> tuple[FileStat, bytes]:
+    """Return the bytes of a file, with its time, size and inode while they were read.
+
+    Raise Skipped where it is larger than `most`, leads out of the root or keeps changing; OSError where it cannot be
+    read. Links lead nowhere outside the root.
+    """
+    for _ in range(_ATTEMPTS):
+        descriptor = _opened(root, file.path)
+        try:
+            before = os.fstat(descriptor)
+            stats = file_of(file.path, before)
+            if stats.inode == file.inode and stat.S_ISREG(before.st_mode):
+                if stats.size > most:
+                    raise Skipped(TOO_LARGE)
+                data = _bytes_of(descriptor, stats.size)
+                if len(data) == stats.size and stats == file_of(file.path, os.fstat(descriptor)):
+                    return stats, data
+        finally:
+            os.close(descriptor)
+        file = _look_again(root, file.path)
+    raise Skipped(CHANGED)
+
+
+def _bytes_of(descriptor: int, size: int) -> bytes:
+    """Return `size` bytes, or one more where the file has grown. Network file systems return them in pieces."""
+    data = os.read(descriptor, size + 1)
+    while len(data) < size and (more := os.read(descriptor, size + 1 - len(data))):
+        data += more
+    return data
+
+
+def _opened(root: str, path: str) -> int:
+    """Return a descriptor of a file below the root. A link on the way is followed only to a file inside the root."""
+    try:
+        return open_inside(root, path)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        return open_inside(root, os.path.relpath(_real(root, path), root))
+
+
+def _look_again(root: str, path: str) -> FileStat:
+    """Return a file that has been replaced since the walk. Raise Skipped where it is a link out of the root by now."""
+    return file_of(path, os.stat(_real(root, path), follow_symlinks=False))
+
+
+def _real(root: str, path: str) -> str:
+    """Return the real path of a file below the root. Raise Skipped where that is outside."""
+    real = os.path.realpath(os.path.join(root, path), strict=True)
+    if not is_inside(real, root):
+        raise Skipped(OUTSIDE)
+    return real
 
 
 def is_inside(path: str, root: str) -> bool:

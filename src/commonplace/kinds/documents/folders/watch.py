@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from commonplace.errors import Busy, CommonplaceError, Unavailable
 from commonplace.ingest.embedding import Embedding
-from commonplace.kinds.documents.folders.collections import Collection, all_collections, find_collection
-from commonplace.kinds.documents.folders.ignore import GIT_RULE_FILE, RULE_FILE
+from commonplace.kinds.documents.folders.folder_collections import Collection, all_collections, find_collection
 from commonplace.kinds.documents.folders.update import Report, update
-from commonplace.kinds.documents.folders.walk import SKIPPED_FOLDERS, is_inside
+from commonplace.kinds.documents.folders.walk import GIT_RULE_FILE, RULE_FILE, SKIPPED_FOLDERS, is_inside
 from commonplace.store.base import Store
 
 if TYPE_CHECKING:

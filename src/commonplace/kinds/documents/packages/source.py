@@ -12,7 +12,7 @@ from typing import Literal
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.documents.packages.places import MANIFEST, EntryRefused, inner_path
+from commonplace.kinds.documents.packages.package_paths import MANIFEST, EntryRefused, inner_path
 
 Kind = Literal["folder", "manifest", "archive", "repository"]
 ARCHIVE_ENDINGS = (".tar.gz", ".tgz")

@@ -8,7 +8,7 @@ from commonplace.kinds.documents.tools.tools import TOOLS
 from commonplace.tools.profile import Profile
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 _INSTRUCTIONS = """\
 Documentation, in collections. documents_list_collections shows which there are and documents_list_documents what is in
@@ -17,7 +17,7 @@ one. Ask documents_search in plain words, or documents_search_batch several ques
 with documents_get_outline, and follow it to its like with documents_find_related."""
 
 
-def instructions(library: Library) -> str:
+def instructions(space: Space) -> str:
     """Return what the tools are for. No collection is named, since not every caller sees all of them."""
     return _INSTRUCTIONS.replace("\n", " ")
 

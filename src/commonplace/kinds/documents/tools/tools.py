@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from commonplace.kinds.documents.tools.finding import find_related, search, search_batch
-from commonplace.kinds.documents.tools.reading import (
+from commonplace.kinds.documents.tools.document_calls import (
+    find_related,
     get_document,
     get_outline,
     get_section,
     list_collections,
     list_documents,
+    search,
+    search_batch,
 )
-from commonplace.kinds.documents.tools.shapes import (
+from commonplace.kinds.documents.tools.document_shapes import (
     ALWAYS,
     COLLECTION,
     COLLECTIONS,

@@ -4,31 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from commonplace.kinds.knowledge.tools import characters, chats, everything, library_prompts, media, notes, prompts
-from commonplace.kinds.knowledge.tools.library_prompts import PROMPTS
-from commonplace.kinds.knowledge.tools.research_tools import FETCH, SEARCH
-from commonplace.kinds.knowledge.tools.resources import RESOURCES
-from commonplace.kinds.knowledge.tools.written import WRITING
+from commonplace.kinds.knowledge.tools.everything import READING
+from commonplace.kinds.knowledge.tools.library_resources import PROMPTS, RESOURCES, prompts_state
+from commonplace.kinds.knowledge.tools.research import FETCH, SEARCH
+from commonplace.kinds.knowledge.tools.write_tools import WRITING
 from commonplace.tools.profile import Profile
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
-READING = (
-    notes.SEARCH,
-    notes.GET,
-    media.SEARCH,
-    media.GET,
-    media.TRANSCRIPT,
-    chats.SEARCH,
-    chats.GET,
-    characters.SEARCH,
-    characters.GET,
-    prompts.SEARCH,
-    prompts.GET,
-    everything.SEARCH,
-    everything.GET,
-)
 TOOLS = (*READING, *WRITING)
 
 _INSTRUCTIONS = """\
@@ -41,9 +25,9 @@ media.transcript gives what is said when. Give every call the same session to ha
 knowledge.search and to set defaults."""
 
 
-def instructions(library: Library) -> str:
+def instructions(space: Space) -> str:
     """Return the instructions for an agent that has never seen the server."""
-    counts = library.store.counts()
+    counts = space.store.counts()
     kinds = {"note": "notes", "media": "media", "conversation": "chats", "character": "characters", "prompt": "prompts"}
     summary = ", ".join(f"{counts[kind]} {name}" for kind, name in kinds.items() if counts.get(kind)) or "nothing yet"
     return _INSTRUCTIONS.format(counts=summary)
@@ -56,5 +40,5 @@ PROFILE = Profile(
     aliases=(SEARCH, FETCH),
     resources=RESOURCES,
     prompts=PROMPTS,
-    lists={"prompts": library_prompts.state},
+    lists={"prompts": prompts_state},
 )

@@ -128,7 +128,7 @@ class Turn:
 
     @property
     def settings(self) -> Settings:
-        return self.call.library.settings
+        return self.call.space.settings
 
     def warnings(self) -> list[Mapping[str, JSON]]:
         return list(self.config.warnings)
@@ -150,7 +150,7 @@ def turn(call: Call, args: Mapping[str, JSON], knobs: Mapping[str, JSON]) -> Tur
             )
         session = session.set_defaults(defaults)
     config = parse_config(call.config)
-    settings = call.library.settings
+    settings = call.space.settings
     ours = {
         "snippet_length": settings.knowledge_snippet_length,
         "max_tokens": settings.knowledge_max_tokens,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from commonplace.kinds.memories.memories import Memories
 from commonplace.kinds.memories.tools import search_calls, statistics, store_calls
 from commonplace.kinds.memories.tools.argument_readers import (
     MOST_FILTERS,
@@ -54,7 +55,7 @@ from commonplace.tools.schema import (
 from commonplace.tools.tool import ADDS, CHANGES, READ_ONLY, Answer, Call, Handler, Tool
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 
 # the six tools that write
@@ -353,10 +354,10 @@ expected_version guards against lost updates. Batch tools take up to 100 items i
 get_statistics say what there is."""
 
 
-def instructions(library: Library) -> str:
+def instructions(space: Space) -> str:
     """Return the instructions for an agent that has never seen the server. Raise BadSetting for a wrong setting."""
-    library.memories.sweep()  # opens the memories, so that a wrong setting is reported at start and not by a call
-    return library.settings.memory_instructions or _INSTRUCTIONS
+    space.part(Memories).sweep()  # opens the memories, so that a wrong setting is reported at start and not by a call
+    return space.settings.memory_instructions or _INSTRUCTIONS
 
 
 def hidden(settings: Settings) -> set[str]:

@@ -175,9 +175,9 @@ def own_numbers(call: Call, args: Mapping[str, JSON]) -> Mapping[str, JSON]:
     for name in _IDS:
         value = args.get(name)
         if isinstance(value, str):
-            own[name] = number_called(call.library.store, value)
+            own[name] = number_called(call.space.store, value)
         elif isinstance(value, list) and any(isinstance(each, str) for each in value):
-            own[name] = [number_called(call.library.store, each) if isinstance(each, str) else each for each in value]
+            own[name] = [number_called(call.space.store, each) if isinstance(each, str) else each for each in value]
     return {**args, **own} if own else args
 
 

@@ -16,18 +16,20 @@ from datetime import UTC, datetime, timedelta, timezone
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
-from commonplace.errors import InvalidInput
-from commonplace.ingest.exports import refuse_others
+from commonplace.errors import InvalidInput, said_by
+from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.kinds.memories.entry import Entry, Image, normal_tags
 from commonplace.kinds.memories.entry_imports import Imported, IncomingEntry
+from commonplace.kinds.memories.memories import Memories
 from commonplace.model import JSON
+from commonplace.store.attachments import Attachments
 from commonplace.store.filters import micros
 from commonplace.store.rows import MOST_NUMBER, Attachment, Past
-from commonplace.text.tokens import safe_cut
+from commonplace.text.token_estimates import safe_cut
 from commonplace.tools.tool import Answer, Call, Reply
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 
 # moments
@@ -148,7 +150,7 @@ def shown(
 def images_of(call: Call, entries: Sequence[Entry]) -> dict[int, list[Image]]:
     """Return the images of entries by entry number, in stored order."""
     illustrated = {entry.row.item_id: entry.number for entry in entries if entry.row.images}
-    attachments = call.library.store.attachments_of_many(list(illustrated)) if illustrated else {}
+    attachments = call.space.store.drawer(Attachments).of_many(list(illustrated)) if illustrated else {}
     return {
         entry.number: [image_of(*attached) for attached in attachments.get(entry.row.item_id, ())] for entry in entries
     }
@@ -226,23 +228,23 @@ _BATCH = 100
 _KINDS = {"id": int, "thread_id": str, "text_content": str, "metadata": dict, "tags": list, "version": int}
 
 
-def export_lines(library: Library, thread: str | None = None) -> Iterator[str]:
+def export_lines(space: Space, thread: str | None = None) -> Iterator[str]:
     """Yield one JSON object for each entry, by id, with its whole text and its images."""
-    memories = library.memories
+    memories = space.part(Memories)
     numbers = memories.find(threads=None if thread is None else [thread])
     for start in range(0, len(numbers), _BATCH):
         for entry in memories.entries(numbers[start : start + _BATCH]):
-            images = images_of(Call(library), [entry])[entry.number]
+            images = images_of(Call(space), [entry])[entry.number]
             yield json.dumps(shown(entry, images=images), ensure_ascii=False, separators=(",", ":"))
 
 
-def import_file(library: Library, file: IO[bytes], *, renumber: bool = False, dry_run: bool = False) -> Imported:
+def import_file(space: Space, file: IO[bytes], *, renumber: bool = False, dry_run: bool = False) -> Imported:
     """Store what `export_lines` wrote and return a report.
 
     Raise InvalidInput, with the number of the line, where a line is something else; then nothing is stored.
     """
     with _to_read_twice(file) as lines:
-        return library.memories.restore(lambda: _entries(lines), renumber=renumber, dry_run=dry_run)
+        return space.part(Memories).restore(lambda: _entries(lines), renumber=renumber, dry_run=dry_run)
 
 
 @contextmanager
@@ -264,7 +266,9 @@ def _entries(lines: IO[bytes]) -> Iterator[IncomingEntry]:
         try:
             entry = _read(line)
         except (ValueError, InvalidInput) as error:
-            raise InvalidInput(f"Line {number} is no exported entry: {error}. Nothing was imported.") from error
+            raise InvalidInput(
+                f"Line {number} is no exported entry: ", said_by(error), ". Nothing was imported."
+            ) from error
         yield entry
 
 

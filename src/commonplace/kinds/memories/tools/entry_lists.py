@@ -16,7 +16,7 @@ from commonplace.index.scope import Ids
 from commonplace.index.words.engine import Floats
 from commonplace.index.words.entries import EntryHits, no_entry_hits
 from commonplace.index.words.wanted import Wanted, joined
-from commonplace.kinds.memories.ranked_lists import ByMeaning, ByWords
+from commonplace.kinds.memories.ranked_lists import ByMeaning, ByWords, RankedLists
 from commonplace.kinds.memories.tools.paging import Column, Cursor, ListRows
 from commonplace.kinds.memories.word_query import LexicalMode, ParsedQuery, match_atoms
 from commonplace.model import Filter
@@ -24,7 +24,7 @@ from commonplace.store.rows import Moment
 from commonplace.text.languages import code_of
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 
 DEEPEST = 1000
@@ -44,14 +44,14 @@ T = TypeVar("T")
 class ByTime:
     """A list of entries, newest first."""
 
-    library: Library
+    space: Space
     filter: Filter
     upto: int = field(init=False)
     hidden: Ids = field(init=False)
     loose: bool = False
 
     def first(self, count: int) -> ListRows:
-        self.upto, self.hidden = self.library.store.last_item(), superseded_items(self.library, self.filter)
+        self.upto, self.hidden = self.space.store.last_item(), superseded_items(self.space, self.filter)
         return self._rows(self.filter, max(count, FROZEN))
 
     def deeper(self, rows: ListRows, count: int) -> ListRows:
@@ -60,14 +60,14 @@ class ByTime:
         return rows.followed_by(without(self._rows(with_superseded(self.filter), count_wanted, last), self.hidden))
 
     def again(self, cursor: Cursor, count: int) -> tuple[ListRows, int]:
-        self.upto, self.hidden = cursor.upto, superseded_items(self.library, self.filter)
+        self.upto, self.hidden = cursor.upto, superseded_items(self.space, self.filter)
         rest = self._rows(self.filter, max(count, FROZEN), cursor.last)
         shown = ListRows(_ids([cursor.last.item_id]), _ids([cursor.last.created_at]), complete=False)
         return shown.followed_by(rest), 1
 
     def _rows(self, filter: Filter, count: int, after: Moment | None = None) -> ListRows:
         """Return the next `count` entries after a moment."""
-        moments = self.library.store.newest(filter, limit=count, after=after, upto=self.upto)
+        moments = self.space.store.newest(filter, limit=count, after=after, upto=self.upto)
         items, created = _ids([moment.item_id for moment in moments]), _ids([moment.created_at for moment in moments])
         return ListRows(items, created, complete=len(moments) < count)
 
@@ -76,7 +76,7 @@ class ByTime:
 class ByTheirWords:
     """A list of entries by words, of any depth. Writes after the first page do not change it."""
 
-    library: Library
+    space: Space
     filter: Filter
     reading: ParsedQuery
     language: str
@@ -88,21 +88,21 @@ class ByTheirWords:
     hidden: Ids = field(init=False)
 
     def first(self, count: int) -> ListRows:
-        self.hidden = superseded_items(self.library, self.filter)
+        self.hidden = superseded_items(self.space, self.filter)
         result = self._found(self.filter, count, None if self.relaxes else False)
         self.loose, self.reader = result.relaxed, result.reader
         return lexical_rows(result.found)
 
     def deeper(self, rows: ListRows, count: int) -> ListRows:
         count_wanted = WHOLE if is_narrow(self.filter) else count + len(self.hidden)
-        later = self.library.store.last_item() - self.upto if self.upto is not None else 0
+        later = self.space.store.last_item() - self.upto if self.upto is not None else 0
         further = lexical_rows(self._found(with_superseded(self.filter), count_wanted + later, self.loose).found)
         if self.upto is not None:
             further = without_later(further, self.upto)
         return rows.followed_by(without(further, self.hidden))
 
     def again(self, cursor: Cursor, count: int) -> tuple[ListRows, int]:
-        self.loose, self.upto, self.hidden = cursor.loose, cursor.upto, superseded_items(self.library, self.filter)
+        self.loose, self.upto, self.hidden = cursor.loose, cursor.upto, superseded_items(self.space, self.filter)
         count_wanted = cursor.position + count
         while True:
             result = self._found(self.filter, count_wanted, self.loose)
@@ -115,9 +115,9 @@ class ByTheirWords:
 
     def _found(self, filter: Filter, count: int, loosely: bool | None) -> ByWords:
         if self.reading.wanted is None:
-            return self.library.lexical.ask(lambda reader: ByWords(no_entry_hits(), False, reader))
+            return self.space.lexical.ask(lambda reader: ByWords(no_entry_hits(), False, reader))
         return by_words(
-            self.library, self.reading.wanted, filter, count, self.language, loosely=loosely, reader=self.reader
+            self.space, self.reading.wanted, filter, count, self.language, loosely=loosely, reader=self.reader
         )
 
 
@@ -160,8 +160,8 @@ class WholeLister:
 class ByTheirMeaning(WholeLister):
     """A list of entries by the distance of their nearest chunk."""
 
-    def __init__(self, library: Library, filter: Filter, query: str) -> None:
-        self._library, self._filter, self._query = library, filter, query
+    def __init__(self, space: Space, filter: Filter, query: str) -> None:
+        self._library, self._filter, self._query = space, filter, query
         self.leg = Leg()
 
     @property
@@ -182,10 +182,10 @@ class ByTheirMeaning(WholeLister):
 class FusedLists(WholeLister):
     """Both lists with the same filter, fused by their ranks alone."""
 
-    def __init__(self, library: Library, filter: Filter, query: str, rrf_k: int) -> None:
-        self._library, self._filter, self._query = library, filter, query
+    def __init__(self, space: Space, filter: Filter, query: str, rrf_k: int) -> None:
+        self._library, self._filter, self._query = space, filter, query
         self.rrf_k = rrf_k
-        settings = library.settings
+        settings = space.settings
         words = [word for word in match_atoms(query) if len(getattr(word, "text", "")) >= 2]
         self.mode: LexicalMode = "match" if len(words) < settings.memory_or_threshold else "boolean"
         self._asked = match_atoms(query)
@@ -279,7 +279,7 @@ def _ids(numbers: Sequence[int]) -> Ids:
 
 
 def by_words(
-    library: Library,
+    space: Space,
     wanted: Wanted,
     filter: Filter,
     count: int,
@@ -288,32 +288,32 @@ def by_words(
     loosely: bool | None,
     reader: WordReader | None = None,
 ) -> ByWords:
-    return library.ranked.by_words(wanted, filter, count, language=language, loosely=loosely, reader=reader)
+    return space.part(RankedLists).by_words(wanted, filter, count, language=language, loosely=loosely, reader=reader)
 
 
-def by_meaning(library: Library, query: str, filter: Filter) -> Leg:
+def by_meaning(space: Space, query: str, filter: Filter) -> Leg:
     """Return the semantic list.
 
     A library that has no vectors yet, but could, has an empty one. Raise Unavailable where it could not.
     """
     start = time.perf_counter()
     try:
-        result = library.ranked.by_meaning(query, filter, DEEPEST)
+        result = space.part(RankedLists).by_meaning(query, filter, DEEPEST)
     except (Unavailable, NotFound) as missing:
-        if missing.code != "vector_index_missing" or not library.settings.memory_embedding:
+        if missing.code != "vector_index_missing" or not space.settings.memory_embedding:
             raise Unavailable(str(missing)) from missing
-        result = ByMeaning(no_entry_hits(), _model_to_come(library, query), 0.0)
+        result = ByMeaning(no_entry_hits(), _model_to_come(space, query), 0.0)
     ms = (time.perf_counter() - start) * 1000
     return Leg(result.found, True, ms, model=result.model, embedding_ms=result.embedding_ms)
 
 
-def _model_to_come(library: Library, query: str) -> str:
+def _model_to_come(space: Space, query: str) -> str:
     """Return the name of the model that will make the first vectors.
 
     Raise Unavailable where it cannot embed the query.
     """
     try:
-        embedder = library.embedding.embedder()
+        embedder = space.embedding.embedder()
         embedder.embed_queries([query])
         return embedder.name
     except CommonplaceError as missing:
@@ -343,10 +343,10 @@ def is_narrow(filter: Filter) -> bool:
     return bool(filter.where or filter.tags or (entries is not None and entries.multimodal is not None))
 
 
-def superseded_items(library: Library, filter: Filter) -> Ids:
+def superseded_items(space: Space, filter: Filter) -> Ids:
     """Return the items a filter hides now because newer entries supersede them."""
     hides = filter.entries is not None and not filter.entries.superseded
-    return _ids(library.store.superseded_items() if hides else [])
+    return _ids(space.store.superseded_items() if hides else [])
 
 
 def with_superseded(filter: Filter) -> Filter:

@@ -31,7 +31,7 @@ from commonplace.text.matches import Matcher
 from commonplace.text.terms import Term, beginning, query_terms
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 
 MOST = 50
@@ -50,8 +50,8 @@ _WORDS = ("word", "phrase")
 class Reranking:
     """The reranker of one library, its last failure, and a cache of scores. Threads share it."""
 
-    def __init__(self, library: Library) -> None:
-        settings = library.settings
+    def __init__(self, space: Space) -> None:
+        settings = space.settings
         self.enabled = settings.memory_reranking
         self._reranker = open_reranker(settings)
         self.seconds = min(BUDGET_S, settings.rerank_ms / 1000)
@@ -116,16 +116,16 @@ class Reranking:
         return np.round(scores, 6)  # as they are shown, so that what looks equal is ordered as equals are
 
 
-def reranking_of(library: Library) -> Reranking:
+def reranking_of(space: Space) -> Reranking:
     """Return the reranking of a library."""
-    return library.keeping(Reranking)
+    return space.part(Reranking)
 
 
 class Passages:
     """The texts of entries as a reranker reads them."""
 
-    def __init__(self, library: Library, sought: Sequence[Atom]) -> None:
-        self._library, self._sought = library, sought
+    def __init__(self, space: Space, sought: Sequence[Atom]) -> None:
+        self._library, self._sought = space, sought
 
     def of(self, rows: ListRows, until: float) -> list[str]:
         """Return the matched chunk of rows found by meaning, the text around the matches of rows found by words.
@@ -148,8 +148,8 @@ class Passages:
 
     @cached_property
     def _matcher(self) -> Matcher:
-        library = self._library
-        languages = tuple(dict.fromkeys((code_of(library.settings.memory_language), *library.lexical.languages())))
+        space = self._library
+        languages = tuple(dict.fromkeys((code_of(space.settings.memory_language), *space.lexical.languages())))
         words = " ".join(atom.text for atom in self._sought if atom.kind in _WORDS)
         prefixes = [beginning(atom.text) for atom in self._sought if atom.kind == "prefix"]
         terms = [*query_terms(words, languages), *(Term((form,), 1.0, "prefix") for form in prefixes if form)]
@@ -177,9 +177,9 @@ class RerankOutcome:
 class EntryReranker:
     """A reranker of entries for one query."""
 
-    def __init__(self, library: Library, query: str, sought: Sequence[Atom]) -> None:
-        self._reranking, self._query = reranking_of(library), query
-        self._passages = Passages(library, sought)
+    def __init__(self, space: Space, query: str, sought: Sequence[Atom]) -> None:
+        self._reranking, self._query = reranking_of(space), query
+        self._passages = Passages(space, sought)
 
     def at(self, rows: ListRows) -> tuple[Floats | None, RerankOutcome]:
         """Return the scores of rows, None where there are none in time, and the outcome."""
@@ -196,17 +196,17 @@ class EntryReranker:
         return self._reranking.by_whom
 
 
-def look_for(library: Library, query: str, wanted: Wanted | None, *, spoken: bool = True) -> EntryReranker | None:
+def look_for(space: Space, query: str, wanted: Wanted | None, *, spoken: bool = True) -> EntryReranker | None:
     """Return a second look for a query; None without a reranker, or where the query has no words to judge.
 
     `spoken`: the query is natural language; of one with operators only the words it looks for are judged.
     """
-    if not reranking_of(library).is_on:
+    if not reranking_of(space).is_on:
         return None
     sought = list(atoms(wanted, sought=True)) if wanted is not None else []
     if not spoken and not sought:
         return None
-    return EntryReranker(library, query if spoken else " ".join(atom.text for atom in sought), sought)
+    return EntryReranker(space, query if spoken else " ".join(atom.text for atom in sought), sought)
 
 
 L = TypeVar("L", bound=Lister)

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from commonplace.kinds.memories.memories import Memories
 from commonplace.kinds.memories.metadata import typed_fields
 from commonplace.settings import PREFIX, BadSetting
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 
 # values
@@ -304,16 +305,16 @@ def without_effect(environment: Mapping[str, str] = os.environ) -> list[str]:
     return sorted(name for name in environment if name.startswith(_WITHOUT_EFFECT))
 
 
-def adopt_database(library: Library, environment: Mapping[str, str]) -> None:
+def adopt_database(space: Space, environment: Mapping[str, str]) -> None:
     """Import the file at DB_PATH, once, at the first start beside it. The file itself is never written."""
     path = environment.get("DB_PATH")
     if not path or environment.get(f"{PREFIX}HOME"):
         return
     database = Path(os.path.expanduser(path))
-    if not database.is_file() or library.store.setting("imported_context_server") is not None:
+    if not database.is_file() or space.store.setting("imported_context_server") is not None:
         return
-    report = library.memories.import_context_server(database)
-    library.store.set_setting("imported_context_server", str(database))
+    report = space.part(Memories).import_context_server(database)
+    space.store.set_setting("imported_context_server", str(database))
     log.warning("Imported %d entries from %s", report.stored, database)
 
 

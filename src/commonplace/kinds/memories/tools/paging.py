@@ -27,7 +27,7 @@ from commonplace.model import JSON, fingerprint
 from commonplace.store.rows import Moment
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 KEPT_S = 3600.0
 MOST_WALKS = 128
@@ -147,8 +147,8 @@ class ListWalk:
 class Walks:
     """The walks of one library, the most recent `MOST_WALKS`, and the key that signs its cursors."""
 
-    def __init__(self, library: Library) -> None:
-        self._key = bytes.fromhex(str(library.store.settle("cursor_key", secrets.token_hex(16))))
+    def __init__(self, space: Space) -> None:
+        self._key = bytes.fromhex(str(space.store.settle("cursor_key", secrets.token_hex(16))))
         self._walks: OrderedDict[bytes, ListWalk] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -206,8 +206,8 @@ def _unpack(packed: bytes) -> tuple[int, ...]:
     return tuple(int.from_bytes(packed[at : at + size], "big") for at in range(1, len(packed), size))
 
 
-def walks_of(library: Library) -> Walks:
-    return library.keeping(Walks)
+def walks_of(space: Space) -> Walks:
+    return space.part(Walks)
 
 
 def digest_of(tool: str, args: Mapping[str, JSON]) -> bytes:
@@ -231,15 +231,15 @@ L = TypeVar("L", bound=Lister)
 class Paging(Generic[L]):
     """The page of one call: where it begins, and the cursor with which the next call goes on."""
 
-    def __init__(self, library: Library, tool: str, args: Mapping[str, JSON], lister: L) -> None:
+    def __init__(self, space: Space, tool: str, args: Mapping[str, JSON], lister: L) -> None:
         if "cursor" in args and args.get("offset"):
             raise InvalidInput("Use cursor or offset, not both")
-        self._library = library
+        self._library = space
         self._digest = digest_of(tool, args)
         self.limit = min(args["limit"], MOST_PAGE)
         self._requested = args["limit"]
         self._offset = args.get("offset", 0)
-        self.cursor = walks_of(library).read(args["cursor"], self._digest) if "cursor" in args else None
+        self.cursor = walks_of(space).read(args["cursor"], self._digest) if "cursor" in args else None
         self.lister = lister
         """The maker of the list: an earlier call's, where this call goes on with that list."""
         self._walk: ListWalk | None = None

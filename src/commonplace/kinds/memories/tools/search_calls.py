@@ -10,6 +10,7 @@ from commonplace.errors import CommonplaceError, InvalidInput, Unavailable
 from commonplace.index.words.wanted import Wanted, atoms, joined
 from commonplace.index.words.wanted import shown as spelled_out
 from commonplace.kinds.memories.entry import Entry, normal_tags
+from commonplace.kinds.memories.memories import Memories
 from commonplace.kinds.memories.metadata import Malformed, conditions
 from commonplace.kinds.memories.tools.entry_json import answer, images_of, parse_date, shown
 from commonplace.kinds.memories.tools.entry_lists import (
@@ -28,11 +29,11 @@ from commonplace.kinds.memories.word_query import match_atoms, read
 from commonplace.model import JSON, Entries, Filter
 from commonplace.text.highlight import Highlighter, Sought, marked
 from commonplace.text.languages import code_of
-from commonplace.text.tokens import safe_cut
+from commonplace.text.token_estimates import safe_cut
 from commonplace.tools.tool import Answer, Call
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 
 _LONGEST_MARKED = 20_000
@@ -44,7 +45,7 @@ Args = Mapping[str, JSON]
 def get_context_by_ids(call: Call, args: Args) -> Answer:
     """Return the reply of the tool of this name: whole entries by id."""
     numbers = list(dict.fromkeys(args["context_ids"]))
-    entries = call.library.memories.entries(numbers, history=args["include_history"])
+    entries = call.space.part(Memories).entries(numbers, history=args["include_history"])
     images = images_of(call, entries) if args["include_images"] else {}
     records = [shown(entry, images=images.get(entry.number), history=args["include_history"]) for entry in entries]
     existing_numbers = {entry.number for entry in entries}
@@ -58,13 +59,13 @@ def search_context(call: Call, args: Args) -> Answer:
     if isinstance(filter, Malformed):
         return filter.record()
     search = _Search(call, args, filter)
-    paging = Paging(call.library, "search_context", args, ByTime(call.library, filter))
+    paging = Paging(call.space, "search_context", args, ByTime(call.space, filter))
     return search.reply(paging, lambda lister: search.stats(""))
 
 
 def fts_search_context(call: Call, args: Args) -> Answer:
     """Return the reply of the tool of this name: entries by words."""
-    settings = call.library.settings
+    settings = call.space.settings
     about = {
         "query": args["query"],
         "mode": args["mode"],
@@ -77,9 +78,9 @@ def fts_search_context(call: Call, args: Args) -> Answer:
     search = _Search(call, args, filter)
     reading = read(args["query"], args["mode"])
     code = code_of(settings.memory_language)
-    found = ByTheirWords(call.library, filter, reading, code, relaxes=args["mode"] == "match")
-    look = look_for(call.library, args["query"], reading.wanted, spoken=args["mode"] != "boolean")
-    paging = Paging(call.library, "fts_search_context", args, Reranked(found, look))
+    found = ByTheirWords(call.space, filter, reading, code, relaxes=args["mode"] == "match")
+    look = look_for(call.space, args["query"], reading.wanted, spoken=args["mode"] != "boolean")
+    paging = Paging(call.space, "fts_search_context", args, Reranked(found, look))
     if args["highlight"]:
         search.highlight(reading.wanted, code)
     plan = f"LEXICAL INDEX {spelled_out(reading.wanted)}" if reading.wanted else "NOTHING TO LOOK FOR"
@@ -95,15 +96,15 @@ def semantic_search_context(call: Call, args: Args) -> Answer:
     """Return the reply of the tool of this name: entries by meaning. Raise Unavailable without vectors."""
     filter = _filter(call, args)
     if isinstance(filter, Malformed):
-        return {**filter.record(), "query": args["query"], "model": call.library.embedding.chosen or ""}
+        return {**filter.record(), "query": args["query"], "model": call.space.embedding.chosen or ""}
     search = _Search(call, args, filter)
     query = args["query"]
-    look = look_for(call.library, query, joined("and", match_atoms(query)))
-    lister = Reranked(ByTheirMeaning(call.library, filter, query), look)
-    paging = Paging(call.library, "semantic_search_context", args, lister)
+    look = look_for(call.space, query, joined("and", match_atoms(query)))
+    lister = Reranked(ByTheirMeaning(call.space, filter, query), look)
+    paging = Paging(call.space, "semantic_search_context", args, lister)
 
     def rest(lister: Reranked[ByTheirMeaning]) -> dict[str, JSON]:
-        search.warnings += [*_coverage(call.library), *lister.warnings]
+        search.warnings += [*_coverage(call.space), *lister.warnings]
         leg = lister.made.leg
         stats = search.stats("VECTOR INDEX", embedding_generation_ms=round(leg.embedding_ms, 3))
         return {"query": query, "model": leg.model, **_depth(cut=lister.made.is_cut), **stats}
@@ -123,10 +124,10 @@ def hybrid_search_context(call: Call, args: Args) -> Answer:
     if isinstance(filter, Malformed):
         return {**filter.record(), **about, "search_modes_used": [], "fts_count": 0, "semantic_count": 0}
     search = _Search(call, args, filter)
-    rrf_k = args.get("rrf_k", call.library.settings.memory_rrf_k)
-    look = look_for(call.library, args["query"], joined("and", match_atoms(args["query"])))
-    fused = Reranked(FusedLists(call.library, filter, args["query"], rrf_k), look)
-    paging = Paging(call.library, "hybrid_search_context", {**args, "rrf_k": rrf_k}, fused)
+    rrf_k = args.get("rrf_k", call.space.settings.memory_rrf_k)
+    look = look_for(call.space, args["query"], joined("and", match_atoms(args["query"])))
+    fused = Reranked(FusedLists(call.space, filter, args["query"], rrf_k), look)
+    paging = Paging(call.space, "hybrid_search_context", {**args, "rrf_k": rrf_k}, fused)
 
     def rest(reranked: Reranked[FusedLists]) -> dict[str, JSON]:
         lister = reranked.made
@@ -150,7 +151,7 @@ def hybrid_search_context(call: Call, args: Args) -> Answer:
 
 def _filter(call: Call, args: Args) -> Filter | Malformed:
     """Return the filter of a call, after entries that have expired are removed."""
-    call.library.memories.sweep()
+    call.space.part(Memories).sweep()
     return search_filter(args)
 
 
@@ -205,7 +206,7 @@ class _Search:
             by_kind = {
                 kind: [atom.text for atom in terms if atom.kind == kind] for kind in ("word", "prefix", "phrase")
             }
-            languages = tuple(dict.fromkeys((language, *self._call.library.lexical.languages())))
+            languages = tuple(dict.fromkeys((language, *self._call.space.lexical.languages())))
             self._highlighter = Highlighter(Sought(by_kind["word"], by_kind["prefix"], by_kind["phrase"]), languages)
 
     def reply(self, paging: Paging[L], rest: Callable[[L], dict[str, JSON]]) -> Answer:
@@ -227,8 +228,8 @@ class _Search:
 
     def _load(self, items: Sequence[int]) -> dict[int, Entry]:
         """Return the entries of items by item id, with all that a page shows but their whole text."""
-        store = self._call.library.store
-        length = _LONGEST_MARKED + 1 if self._marks else self._call.library.settings.memory_truncation + 64
+        store = self._call.space.store
+        length = _LONGEST_MARKED + 1 if self._marks else self._call.space.settings.memory_truncation + 64
         items_by_id = {item.id: item for item in store.heads(items, length)}
         rows = store.entries_of(items)
         return {row.item_id: Entry(row, items_by_id[row.item_id]) for row in rows if row.item_id in items_by_id}
@@ -237,7 +238,7 @@ class _Search:
         rows = walk_page.rows
         page = [(place, entries[int(rows.items[place])]) for place in walk_page.places]
         images = images_of(self._call, [entry for _, entry in page]) if self._args["include_images"] else {}
-        truncation = self._call.library.settings.memory_truncation
+        truncation = self._call.space.settings.memory_truncation
         marks = self._highlights(walk_page, page) if self._marks else {}
         records = []
         for place, entry in page:
@@ -253,7 +254,7 @@ class _Search:
         chunks, marked_texts = walk_page.rows.chunks, {}
         longer = [place for place, entry in page if len(entry.item.body or "") > _LONGEST_MARKED]
         long = [] if chunks is None else chunks[longer].tolist()
-        passages = {chunk.item_id: chunk.text for chunk in self._call.library.store.chunks(long)} if long else {}
+        passages = {chunk.item_id: chunk.text for chunk in self._call.space.store.chunks(long)} if long else {}
         for _, entry in page:
             text = passages.get(entry.row.item_id, entry.item.body or "")
             marked_texts[entry.row.item_id] = marked(text, self._highlighter.find(text))
@@ -265,12 +266,12 @@ class _Search:
 
     def leg_stats(self, plan: str, ms: float | None = None, rows: int | None = None, **more: JSON) -> dict[str, JSON]:
         """Return statistics of one list. `plan` says what made it; the store's plan for the filter is added to that."""
-        stored = self._call.library.store.plan(self._filter)
+        stored = self._call.space.store.plan(self._filter)
         return {
             "execution_time_ms": self.elapsed() if ms is None else round(ms, 3),
             "filters_applied": len(self._filter.where),
             "rows_returned": self._returned if rows is None else rows,
-            "backend": backend_of(self._call.library),
+            "backend": backend_of(self._call.space),
             "query_plan": f"{plan[: safe_cut(plan, 2000)]}\n{stored}" if plan else stored,
             **more,
         }
@@ -325,15 +326,15 @@ def _failures(lister: FusedLists) -> list[str]:
     return warnings
 
 
-def _coverage(library: Library) -> list[str]:
+def _coverage(space: Space) -> list[str]:
     """Return a warning with the share of entries that have vectors, where it is not all of them."""
     try:
-        if not library.embedding.lacks_some():
+        if not space.embedding.lacks_some():
             return []
     except CommonplaceError:
         pass
-    covered, _, lacking = library.embedding.entries()
-    total = library.store.tally().entries
+    covered, _, lacking = space.embedding.entries()
+    total = space.store.tally().entries
     if not total or (covered >= total and not lacking):
         return []
     return [f"Only {covered / total * 100:.1f}% of the entries have vectors yet; the others were not searched"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commonplace.errors import CommonplaceError
+from commonplace.kinds.memories.memories import Memories
 from commonplace.kinds.memories.tools.entry_json import shown_micros
 from commonplace.kinds.memories.tools.entry_reranking import reranking_of
 from commonplace.model import JSON
@@ -15,23 +16,23 @@ from commonplace.store.rows import ThreadRow
 from commonplace.tools.tool import Call
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 _MIB = 1 << 20
 ASKED_S = 2.0
 """Seconds in which a provider has to answer when its dimensions are asked for the first time."""
 
 
-def backend_of(library: Library) -> str:
+def backend_of(space: Space) -> str:
     """Return the name of the database as mcp-context-server has it."""
-    return "postgresql" if library.settings.store else "sqlite"
+    return "postgresql" if space.settings.store else "sqlite"
 
 
 def list_threads(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the reply of the tool of this name."""
-    library = call.library
-    library.memories.sweep()
-    rows, total = library.store.threads(limit=args["limit"], offset=args["offset"])
+    space = call.space
+    space.part(Memories).sweep()
+    rows, total = space.store.threads(limit=args["limit"], offset=args["offset"])
     return {"threads": [_thread(row) for row in rows], "total_threads": total}
 
 
@@ -51,9 +52,9 @@ def _thread(row: ThreadRow) -> dict[str, JSON]:
 
 def get_statistics(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the reply of the tool of this name."""
-    library = call.library
-    library.memories.sweep()
-    tally = library.store.tally()
+    space = call.space
+    space.part(Memories).sweep()
+    tally = space.store.tally()
     return {
         "total_entries": tally.entries,
         "by_source": {"user": tally.from_user, "agent": tally.entries - tally.from_user},
@@ -64,26 +65,26 @@ def get_statistics(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
         "avg_entries_per_thread": round(tally.entries / tally.threads, 2) if tally.threads else 0.0,
         "most_active_threads": [{"thread_id": thread, "count": count} for thread, count in tally.active],
         "top_tags": [{"tag": tag, "count": count} for tag, count in tally.common],
-        "backend": backend_of(library),
-        "database_size_mb": _size_mb(library, tally.bytes),
-        "connection_metrics": library.store.metrics(),
+        "backend": backend_of(space),
+        "database_size_mb": _size_mb(space, tally.bytes),
+        "connection_metrics": space.store.metrics(),
         "superseded_entries": tally.superseded,
         "expiring_entries": tally.expiring,
-        "semantic_search": _semantic(library, tally.entries),
-        "fts": _fts(library, tally.entries),
-        "chunking": _chunking(library),
-        "reranking": _reranking(library),
-        "summary": _summary(library, tally.summaries, tally.entries),
+        "semantic_search": _semantic(space, tally.entries),
+        "fts": _fts(space, tally.entries),
+        "chunking": _chunking(space),
+        "reranking": _reranking(space),
+        "summary": _summary(space, tally.summaries, tally.entries),
     }
 
 
-def _size_mb(library: Library, stored: int) -> float:
+def _size_mb(space: Space, stored: int) -> float:
     """Return the MiB of everything of the space: database, write-ahead log, indexes.
 
     A file that vanishes counts nothing.
     """
-    total = stored if library.settings.store else 0  # a SQLite file is in the folder, which is counted below
-    for path in library.folder.rglob("*"):
+    total = stored if space.settings.store else 0  # a SQLite file is in the folder, which is counted below
+    for path in space.folder.rglob("*"):
         total += _size(path)
     return max(round(total / _MIB, 2), 0.01) if total else 0.0
 
@@ -100,14 +101,14 @@ def _share(part: int, whole: int) -> float:
     return round(part / whole * 100, 2) if whole else 100.0
 
 
-def _semantic(library: Library, total: int) -> dict[str, JSON]:
-    settings = library.settings
+def _semantic(space: Space, total: int) -> dict[str, JSON]:
+    settings = space.settings
     enabled = settings.memory_semantic and settings.memory_embedding
     message = "" if enabled else "It is switched off."
-    name, dims = library.embedding.chosen, 0
+    name, dims = space.embedding.chosen, 0
     if enabled:
         try:
-            embedder = library.embedding.embedder()
+            embedder = space.embedding.embedder()
             name = embedder.name
             with hurried(ASKED_S):
                 dims = embedder.dims
@@ -115,11 +116,11 @@ def _semantic(library: Library, total: int) -> dict[str, JSON]:
             message = getattr(embedder, "problem", "")
         except CommonplaceError as problem:
             message = str(problem)
-    covered, vectors, lacking = library.embedding.entries()
+    covered, vectors, lacking = space.embedding.entries()
     record: dict[str, JSON] = {
         "enabled": enabled,
         "available": enabled and not message,
-        "backend": backend_of(library),
+        "backend": backend_of(space),
         "model": name,
         "dimensions": dims or None,
         "context_count": covered,
@@ -131,18 +132,18 @@ def _semantic(library: Library, total: int) -> dict[str, JSON]:
     return {**record, "message": message} if enabled and message else record
 
 
-def _fts(library: Library, total: int) -> dict[str, JSON]:
-    enabled, indexed, message = library.settings.memory_lexical, 0, ""
+def _fts(space: Space, total: int) -> dict[str, JSON]:
+    enabled, indexed, message = space.settings.memory_lexical, 0, ""
     try:
-        library.lexical.catch_up()
+        space.lexical.catch_up()
         indexed = total
     except CommonplaceError as problem:
         message = str(problem)
     record: dict[str, JSON] = {
         "enabled": enabled,
         "available": enabled and not message,
-        "language": library.settings.memory_language,
-        "backend": backend_of(library),
+        "language": space.settings.memory_language,
+        "backend": backend_of(space),
         "engine": "tantivy",
         "indexed_entries": indexed,
         "coverage_percentage": _share(indexed, total),
@@ -150,8 +151,8 @@ def _fts(library: Library, total: int) -> dict[str, JSON]:
     return {**record, "message": message} if enabled and message else record
 
 
-def _chunking(library: Library) -> dict[str, JSON]:
-    settings = library.settings
+def _chunking(space: Space) -> dict[str, JSON]:
+    settings = space.settings
     return {
         "enabled": settings.memory_chunking,
         "available": settings.memory_chunking,
@@ -161,16 +162,16 @@ def _chunking(library: Library) -> dict[str, JSON]:
     }
 
 
-def _reranking(library: Library) -> dict[str, JSON]:
-    reranking = reranking_of(library)
+def _reranking(space: Space) -> dict[str, JSON]:
+    reranking = reranking_of(space)
     provider, model = reranking.by_whom
     enabled, problem = reranking.enabled, reranking.problem
     record: dict[str, JSON] = {"enabled": enabled, "available": not problem, "provider": provider, "model": model}
     return {**record, "message": problem} if enabled and problem else record
 
 
-def _summary(library: Library, summaries: int, total: int) -> dict[str, JSON]:
-    settings, writer = library.settings, library.memories.summaries
+def _summary(space: Space, summaries: int, total: int) -> dict[str, JSON]:
+    settings, writer = space.settings, space.part(Memories).summaries
     provider, model = writer.writer
     message = writer.problem
     record: dict[str, JSON] = {

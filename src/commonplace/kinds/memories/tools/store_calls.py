@@ -9,6 +9,7 @@ from typing import Any
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.kinds.memories.entry import UNSET, BatchFailed, Image, New, NoEntry, Revised, Revision, Stored, Unset
+from commonplace.kinds.memories.memories import Memories
 from commonplace.kinds.memories.tools.argument_readers import MIB, Wrong, number, own_numbers, refusal, short
 from commonplace.kinds.memories.tools.entry_json import parse_date
 from commonplace.kinds.memories.tools.parameters import REVISED, STORED, ImageLimits, read_images
@@ -30,7 +31,7 @@ def store_context(call: Call, args: Args) -> dict[str, JSON]:
         new = _new(args, call)
     except Wrong as problem:
         raise refusal("store_context", [problem]) from None
-    result = _stored(call.library.memories.store([new])[0])
+    result = _stored(call.space.part(Memories).store([new])[0])
     return {
         "success": True,
         "context_id": result.number,
@@ -60,7 +61,7 @@ def update_context(call: Call, args: Args) -> dict[str, JSON]:
         revision = _revision(args, call)
     except Wrong as problem:
         raise refusal("update_context", [problem]) from None
-    result = call.library.memories.revise([revision])[0]
+    result = call.space.part(Memories).revise([revision])[0]
     if not isinstance(result, Revised):
         raise result
     return {
@@ -111,7 +112,7 @@ def delete_context_batch(call: Call, args: Args) -> dict[str, JSON]:
 
 def _delete(call: Call, dry_run: bool, **criteria: Any) -> dict[str, JSON]:
     """Delete the entries that satisfy the criteria, or only count them, and return the reply."""
-    memories = call.library.memories
+    memories = call.space.part(Memories)
     numbers = memories.find(**criteria)
     if dry_run:
         return {
@@ -138,11 +139,11 @@ def store_context_batch(call: Call, args: Args) -> dict[str, JSON]:
         if errors:
             raise _invalid(errors)
         try:
-            stored_entries = call.library.memories.store(valid_entries, batch=True)
+            stored_entries = call.space.part(Memories).store(valid_entries, batch=True)
         except BatchFailed as failure:
             raise _invalid({failure.place: str(failure)}, failure) from failure
     else:
-        stored_entries = call.library.memories.store(valid_entries, atomic=False, batch=True)
+        stored_entries = call.space.part(Memories).store(valid_entries, atomic=False, batch=True)
     stored_results = iter(stored_entries)
     results = []
     for place, entry in enumerate(entries):
@@ -163,7 +164,7 @@ def update_context_batch(call: Call, args: Args) -> dict[str, JSON]:
                 raise InvalidInput(f"{update} at index {place}")
     valid_updates = [update for update in updates if isinstance(update, Revision)]
     try:
-        revised_entries = call.library.memories.revise(valid_updates, atomic=args["atomic"], batch=True)
+        revised_entries = call.space.part(Memories).revise(valid_updates, atomic=args["atomic"], batch=True)
     except BatchFailed as failure:
         raise _placed(failure) from failure
     revised_results = iter(revised_entries)
@@ -314,13 +315,13 @@ def _revision(args: Args, call: Call) -> Revision:
 
 def _fits(text: str, call: Call) -> None:
     """Raise Wrong where a text is too large."""
-    most = call.library.settings.memory_max_text_mb
+    most = call.space.settings.memory_max_text_mb
     if len(text) > most * MIB // 4 and len(text.encode()) > most * MIB:  # a character has four bytes at most
         raise Wrong(f"text must be at most {most} MiB as UTF-8")
 
 
 def _images(args: Args, call: Call) -> tuple[Image, ...] | None:
-    return read_images(args["images"], ImageLimits.of(call.library.settings)) if "images" in args else None
+    return read_images(args["images"], ImageLimits.of(call.space.settings)) if "images" in args else None
 
 
 def _expiry(args: Args) -> datetime | Unset | None:

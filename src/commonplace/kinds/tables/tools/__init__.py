@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from commonplace.kinds.tables import Tables
 from commonplace.kinds.tables.tools import bound, data
 from commonplace.tools.profile import Profile
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 TOOLS = (*data.TOOLS, *bound.TOOLS)
 
@@ -19,9 +20,9 @@ key that serves exactly the tools bound to it (instance_list). Names do wherever
 expected_version, which every answer tells, against lost updates. search_status says how ready search tools are."""
 
 
-def instructions(library: Library) -> str:
+def instructions(space: Space) -> str:
     """Return the instructions for an agent that has never seen the server."""
-    store = library.tables.store
+    store = space.part(Tables).store
     counts = f"{len(store.projects())} projects, {len(store.tables())} tables, {len(store.tools())} tools"
     return _INSTRUCTIONS.format(counts=counts)
 

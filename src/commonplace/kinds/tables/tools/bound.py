@@ -6,13 +6,18 @@ from collections.abc import Mapping
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.tables import Tables
-from commonplace.kinds.tables.catalog import TYPES
-from commonplace.kinds.tables.instances import DISABLED, ENABLED
-from commonplace.kinds.tables.naming import find_project
-from commonplace.kinds.tables.tools.data import DESCRIPTION, LIMIT, OFFSET, POINTER, PROJECT_ID, TABLE_ID
-from commonplace.kinds.tables.tools.showing import (
+from commonplace.kinds.tables.names import find_project
+from commonplace.kinds.tables.table_catalog import TYPES
+from commonplace.kinds.tables.tool_instances import DISABLED, ENABLED
+from commonplace.kinds.tables.tools.data import (
     BINDING,
+    DESCRIPTION,
     INSTANCE,
+    LIMIT,
+    OFFSET,
+    POINTER,
+    PROJECT_ID,
+    TABLE_ID,
     TOOL,
     bindings_shown,
     instance_shown,
@@ -41,24 +46,24 @@ METADATA: Schema = {"type": "object", "description": "Anything you want to keep 
 
 
 def tool_create(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     tool = tables.catalog.create_tool(tables.table(args["table_id"]), args["type"], args["name"], args)
     return {"tool": tool_shown(tables, tool)}
 
 
 def tool_update(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     return {"tool": tool_shown(tables, tables.catalog.update_tool(tables.tool(args["tool_id"]), args))}
 
 
 def tool_delete(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     tool = tables.tool(args["tool_id"])
     return {"deleted": tool.id, "bindings_deleted": tables.catalog.delete_tool(tool)}
 
 
 def tool_list(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     table = tables.table(args["table_id"]) if "table_id" in args else None
     tools = tables.store.tools(table.number if table else None)
     if "project_id" in args:
@@ -74,47 +79,47 @@ def tool_list(call: Call, args: Mapping[str, JSON]) -> Answer:
 
 
 def instance_create(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     instance, key = tables.instances.create(args["name"], args.get("description", ""), args.get("tool_ids", ()))
     return {"instance": instance_shown(tables, instance), "api_key": key}
 
 
 def instance_update(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     instance, key = tables.instances.update(tables.instances.find(args["instance_id"]), args)
     reply: dict[str, JSON] = {"instance": instance_shown(tables, instance)}
     return reply if key is None else {**reply, "api_key": key}
 
 
 def instance_delete(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     instance = tables.instances.find(args["instance_id"])
     tables.instances.delete(instance)
     return {"deleted": instance.id}
 
 
 def instance_list(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     rows = [instance_shown(tables, instance) for instance in tables.store.instances()]
     return page("instances", rows, args["limit"], args["offset"])
 
 
 def instance_bind(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     instance = tables.instances.find(args["instance_id"])
     tables.instances.bind(instance, args["tool_ids"], enabled=args["status"] == ENABLED)
     return {"instance_id": instance.id, "bindings": bindings_shown(tables, instance)}
 
 
 def instance_unbind(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     instance = tables.instances.find(args["instance_id"])
     tables.instances.unbind(instance, args["tool_ids"])
     return {"instance_id": instance.id, "bindings": bindings_shown(tables, instance)}
 
 
 def search_reindex(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     if ("tool_id" in args) == ("table_id" in args):
         raise InvalidInput("search_reindex needs either tool_id or table_id, and not both.", argument="tool_id")
     tools, table = _asked(tables, args)
@@ -127,7 +132,7 @@ def search_reindex(call: Call, args: Mapping[str, JSON]) -> Answer:
 
 
 def search_status(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     tools, _ = _asked(tables, args)
     if "table_id" in args:
         table = tables.table(args["table_id"])
@@ -136,7 +141,7 @@ def search_status(call: Call, args: Mapping[str, JSON]) -> Answer:
 
 
 def search_cleanup(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     chosen_tables = [tables.table(args["table_id"])] if "table_id" in args else tables.store.tables()
     removed = kept = 0
     for table in chosen_tables:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from commonplace.kinds.tables import Tables
 from commonplace.model import JSON
 from commonplace.store.table_rows import ToolRow
 from commonplace.tools.arguments import Signature, check
@@ -14,7 +15,7 @@ from commonplace.tools.schema import INTEGER, OBJECT, STRING, STRINGS, Schema, a
 from commonplace.tools.tool import ADDS, CHANGES, READ_ONLY, Answer, Call, Tool
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 _UPDATES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 _ANY: Schema = {}
@@ -184,13 +185,13 @@ def bound_tool(row: ToolRow) -> Tool:
 
 
 def _run(row: ToolRow, call: Call, args: Mapping[str, JSON]) -> Answer:
-    return call.library.tables.run(row, dict(args))
+    return call.space.part(Tables).run(row, dict(args))
 
 
-def run_tool(library: Library, row: ToolRow, arguments: Mapping[str, Any]) -> dict[str, JSON]:
+def run_tool(space: Space, row: ToolRow, arguments: Mapping[str, Any]) -> dict[str, JSON]:
     """Call a tool as its owner, without a binding, and return its answer. Raise InvalidInput."""
     tool = bound_tool(row)
-    return library.tables.run(row, tool.check(tool.name, tool.signature, arguments))
+    return space.part(Tables).run(row, tool.check(tool.name, tool.signature, arguments))
 
 
 def checked(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> dict[str, JSON]:

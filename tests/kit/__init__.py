@@ -1,0 +1,1 @@
+"""What tests share: programs in processes of their own, servers, libraries of real parts, generated data."""
