@@ -22,7 +22,7 @@ LIMITS = {
     "most_bases": 5,
     "private_imports": 0,
     "repeated_classes": 0,
-    "repeated_basenames": 27,
+    "repeated_basenames": 26,
     "lazy_dataclass_importers": 30,
     "riddle_docstrings_percent": 0,
 }
