@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
+from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge, said_by
 from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.ingest.prepare import LAST_LINE, prepare, whole
 from commonplace.kinds.documents.folders.folder_collections import global_context, set_context
@@ -110,9 +110,9 @@ def import_lines(store: Store, lines: Iterable[str], keep_table: Callable[[str],
             NotFound,
             TooLarge,
         ) as error:
-            why = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
+            why = f"it has no {error}" if isinstance(error, KeyError) else said_by(error)
             raise InvalidInput(
-                f"Line {number} is no exported item: {why}. {imported} items before it were imported."
+                f"Line {number} is no exported item: ", why, f". {imported} items before it were imported."
             ) from error
         if line.draft.kind == "memory" and line.draft.fields.get("supersedes"):
             successions.append((int(line.draft.key), line.draft.fields["supersedes"]))

@@ -67,7 +67,7 @@ def test_an_export_read_by_an_empty_library_is_exported_again_the_same(library: 
 def test_cues_parts_versions_and_histories_come_along(library: Library, elsewhere: Library) -> None:
     _fill(library)
     elsewhere.import_(library.export())
-    for uri in ("media://1", "characters://1", "qmd://docs/d.pdf", "memory://2"):
+    for uri in ("media://1", "characters://1", "docs://docs/d.pdf", "memory://2"):
         before, after = library.get(uri).id, elsewhere.get(uri).id
         here, there = library.store.drawer(Records), elsewhere.store.drawer(Records)
         assert here.places([before])[before] == there.places([after])[after], uri

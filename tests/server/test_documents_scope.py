@@ -177,7 +177,7 @@ def test_a_limited_key_sees_its_collections_and_nothing_else_of_the_space(home: 
             listed = ask(port, "documents_list_collections", {}, query, limited).json()
             assert [one["collection"] for one in listed["collections"]] == ["manual"]
         assert len(ask(port, "documents_list_collections", {}, key=free).json()["collections"]) == 2
-        for tool, arguments in (("search", {"query": "oolong"}), ("fetch", {"uri": "qmd://guide/a.md"})):
+        for tool, arguments in (("search", {"query": "oolong"}), ("fetch", {"uri": "docs://guide/a.md"})):
             denied = ask(port, tool, arguments, key=limited)
             assert denied.status_code == 403
             assert "limited to collections" in denied.json()["error"]["message"]

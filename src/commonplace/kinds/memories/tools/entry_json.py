@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
-from commonplace.errors import InvalidInput
+from commonplace.errors import InvalidInput, said_by
 from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.kinds.memories.entry import Entry, Image, normal_tags
 from commonplace.kinds.memories.entry_imports import Imported, IncomingEntry
@@ -265,7 +265,9 @@ def _entries(lines: IO[bytes]) -> Iterator[IncomingEntry]:
         try:
             entry = _read(line)
         except (ValueError, InvalidInput) as error:
-            raise InvalidInput(f"Line {number} is no exported entry: {error}. Nothing was imported.") from error
+            raise InvalidInput(
+                f"Line {number} is no exported entry: ", said_by(error), ". Nothing was imported."
+            ) from error
         yield entry
 
 
