@@ -14,7 +14,9 @@ from commonplace.model import Item
 from commonplace.store.rows import NumberedWrite
 from commonplace.store.session import Drawer, StoreSession
 
-HANGING: Mapping[str, tuple[str, ...]] = {}
+HANGING: Mapping[str, tuple[str, ...]] = {
+    "memory": ("commonplace.store.metadata_index:MetadataIndex", "commonplace.kinds.memories.drawer:EntryRows"),
+}
 """The drawers that hang on items of each kind, as `module:class`, in the order in which they are told."""
 
 

@@ -18,7 +18,6 @@ from commonplace.store.sqlite.files import SqliteFiles
 from commonplace.store.sqlite.items import guarded
 from commonplace.store.sqlite.keeping import SqliteKeeping
 from commonplace.store.sqlite.listings import SqliteListings
-from commonplace.store.sqlite.memory import SqliteEntryRows
 from commonplace.store.sqlite.naming import SqliteNames
 from commonplace.store.sqlite.outlines import SqliteOutlines
 from commonplace.store.sqlite.table_nodes import SqliteTableNodes
@@ -26,7 +25,6 @@ from commonplace.store.sqlite.vectors import SqliteVectors
 
 
 class SqliteStore(
-    SqliteEntryRows,
     SqliteListings,
     SqliteNames,
     SqliteOutlines,
