@@ -8,21 +8,19 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-import apsw
-
 from commonplace.model import Filter, Item
 from commonplace.store.change_log import ChangeLog
 from commonplace.store.filters import Compiled
 from commonplace.store.items import Items
 from commonplace.store.metadata_index import MetadataIndex
-from commonplace.store.rows import NumberedWrite, Write
+from commonplace.store.rows import Write
 from commonplace.store.session import D
 from commonplace.store.sqlite.connection import SqliteDatabase, explained
 from commonplace.store.sqlite.file_session import SqliteSession
 from commonplace.store.sqlite.filters import compile_filter
 
 if TYPE_CHECKING:
-    from commonplace.text.outline import Outline
+    pass
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,7 +59,6 @@ class SqliteItems:
         self.path = path
         self._database = SqliteDatabase(path)
         self.session = SqliteSession(self._database)
-        self.session.hooks = {"document": [_OutlineHooks(self)]}
 
     def drawer(self, kind: type[D]) -> D:
         return self.session.drawer(kind)
@@ -100,42 +97,7 @@ class SqliteItems:
     def last_item(self) -> int:
         return self.drawer(Items).last()
 
-    @staticmethod
-    def _put_outlines(db: apsw.Connection, outlines: Sequence[tuple[int, Outline]]) -> None:
-        """Store the rest of documents; see `outlines.SqliteOutlines`."""
-
-    def _refresh_outline(self, db: apsw.Connection, item_id: int, outline: Outline | None) -> None:
-        pass
-
-    @staticmethod
-    def _clear_outlines(db: apsw.Connection, item_ids: Sequence[int]) -> None:
-        pass
-
     def _compiled(self, filter: Filter) -> Compiled:
         """Return a filter as SQL that uses the index of metadata where only entries are searched."""
         indexed = filter.where and filter.kinds == ("memory",)
         return compile_filter(filter, self.drawer(MetadataIndex).fields() if indexed else {})
-
-
-class _OutlineHooks:
-    """Outlines of documents, until they are a drawer."""
-
-    def __init__(self, store: SqliteItems) -> None:
-        self._store = store
-
-    @property
-    def _db(self) -> apsw.Connection:
-        return self._store._database.reading()
-
-    def added(self, writes: Sequence[NumberedWrite]) -> None:
-        self._store._put_outlines(self._db, [(one.item_id, one.write.outline) for one in writes if one.write.outline])
-
-    def changed(self, old: Item, write: NumberedWrite) -> None:
-        self.removed([old.id])
-        self.added([write])
-
-    def unchanged(self, old: Item, write: NumberedWrite) -> None:
-        self._store._refresh_outline(self._db, old.id, write.write.outline)
-
-    def removed(self, item_ids: Sequence[int]) -> None:
-        self._store._clear_outlines(self._db, item_ids)
