@@ -145,14 +145,14 @@ def test_indexed_fields_follow_the_setting_as_far_as_its_mode_allows(
     open_tools: Callable[..., Tools], mode: str, expected: list[tuple[str, ...]]
 ) -> None:
     store = open_tools(memory_indexed_fields="a,b").library.store
-    sync_fields(store, Settings(memory_indexed_fields="a,b"))
-    sync_fields(store, Settings(memory_indexed_fields="b,c", memory_index_sync=mode))
+    sync_fields(store.drawer(MetadataIndex), Settings(memory_indexed_fields="a,b"))
+    sync_fields(store.drawer(MetadataIndex), Settings(memory_indexed_fields="b,c", memory_index_sync=mode))
     assert list(store.drawer(MetadataIndex).fields()) == expected
 
 
 def test_in_strict_mode_a_difference_ends_the_process(open_tools: Callable[..., Tools]) -> None:
     store = open_tools().library.store
-    sync_fields(store, Settings(memory_indexed_fields="a"))
+    sync_fields(store.drawer(MetadataIndex), Settings(memory_indexed_fields="a"))
     with pytest.raises(BadSetting, match="not indexed: b; indexed beyond it: a") as caught:
-        sync_fields(store, Settings(memory_indexed_fields="b", memory_index_sync="strict"))
+        sync_fields(store.drawer(MetadataIndex), Settings(memory_indexed_fields="b", memory_index_sync="strict"))
     assert caught.value.exit_code == 78
