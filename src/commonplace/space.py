@@ -17,7 +17,8 @@ from commonplace.index.base import MakeWords, ServiceIndex, WordIndex
 from commonplace.index.words.index import LexicalIndex
 from commonplace.model import Change, Draft, Filter, Item, Mode, Page, each, parse_uri
 from commonplace.network import require_allowed
-from commonplace.search.pipeline import Pipeline, Semantic
+from commonplace.search.engine import Semantic
+from commonplace.search.pipeline import Pipeline
 from commonplace.search.request import Request
 from commonplace.settings import Settings
 
@@ -88,9 +89,9 @@ class Space:
     def hybrid(self) -> Hybrid:
         """Return typed searches, fused by rank, of which every stage has a budget."""
         from commonplace.models import open_generator, open_reranker
+        from commonplace.search.engine import Budgets
         from commonplace.search.hybrid import Hybrid
         from commonplace.search.rerank import SecondLook
-        from commonplace.search.timed import Budgets
 
         settings = self.settings
         budgets = Budgets(settings.expand_ms / 1000, settings.embed_query_ms / 1000, settings.rerank_ms / 1000)

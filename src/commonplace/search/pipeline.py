@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from operator import itemgetter
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
 from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Ids
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, Item, Page
-from commonplace.models.embedder import Embedder
-from commonplace.models.hurry import hurried
-from commonplace.search.fuse import Weights
-from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, scale_of, trust_for
+from commonplace.search.engine import EMBED_S, Floats, Semantic, SemanticSource, Stages, deepen, in_time
+from commonplace.search.legs import LexicalLeg, VectorLeg, Weights, scale_of, trust_for
 from commonplace.search.look import Look, Scopes
-from commonplace.search.parse import NO_WORD, Parsed, parse
 from commonplace.search.plan import LexicalPlan, plan_lexical, plan_telling
 from commonplace.search.present import Presenter, RankedRows
 from commonplace.search.ranking import (
@@ -37,38 +34,19 @@ from commonplace.search.ranking import (
     with_complete,
     with_lacking,
 )
-from commonplace.search.request import MOST_HITS, Request
-from commonplace.search.rerank import CANDIDATES, MeanOf, RerankCandidates, RerankQuery, SecondLook, reordered
+from commonplace.search.request import MOST_HITS, NO_WORD, Parsed, Request, parse
+from commonplace.search.rerank import CANDIDATES, RerankCandidates, RerankQuery, SecondLook, reordered
 from commonplace.search.scale import NO_SCALE
-from commonplace.search.timed import Stages
 from commonplace.search.widen import READ, Widened, why_not, widened
 from commonplace.store.base import Store
 
-Floats = NDArray[np.float32]
 T = TypeVar("T")
-EMBED_S = 2.0
-"""How long a provider may think about a query that words can answer, too."""
 LEAST_DEPTH = 50
 DEPTH_PER_HIT = 5
 NOT_FOUND = "No text has a word of the query, nor one like it."
 ONLY_EXCLUDED = "The query has nothing but exclusions, so their words were looked for."
 MOST_TELLING = 8
 """Words of a text that show where what is like it matches."""
-
-
-@dataclass(frozen=True, slots=True)
-class Semantic:
-    """A ready vector side: an index that has vectors and the model that made them."""
-
-    index: Vectors
-    embedder: Embedder
-    mean_of: MeanOf
-
-
-class SemanticSource(Protocol):
-    """A function that returns the vector side, or raises Unavailable with the reason."""
-
-    def __call__(self) -> Semantic: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +197,9 @@ class Pipeline:
 
     def _vector_leg_of(self, item_ids: Sequence[int], request: Request, look: Look, stages: Stages) -> VectorLeg | None:
         """Return the leg by the mean vector of items; None, with the stage skipped, where there is none."""
-        try:
-            semantic = look.semantic()
-        except Unavailable as error:
-            stages.skip("vector", error.reason)
+        semantic = in_time(look.semantic, None)
+        if isinstance(semantic, Unavailable):
+            stages.skip("vector", semantic.reason)
             return None
         mean = semantic.mean_of(*item_ids)
         if mean is None:
@@ -238,20 +215,24 @@ class Pipeline:
         if request.mode == "lexical":
             stages.skip("vector", "only words were asked for")
             return None
-        meaning = _meaning(parsed)
-        try:
-            with hurried(None if request.mode == "semantic" else EMBED_S):  # the first contact with a provider included
-                semantic = look.semantic()
-                embedder, query = semantic.embedder, request.vector
-                if query is None:
-                    query = stages.timed("embed", lambda: embedder.embed_queries([meaning])[0])
-        except Unavailable as error:
-            if request.mode == "semantic":
-                raise
-            stages.skip("vector", error.reason)
+        meaning, must = _meaning(parsed), request.mode == "semantic"
+
+        def work() -> tuple[Semantic, Floats]:
+            semantic = look.semantic()  # the first contact with a provider included
+            if request.vector is not None:
+                return semantic, request.vector
+            return semantic, stages.timed("embed", lambda: semantic.embedder.embed_queries([meaning])[0])
+
+        side = in_time(work, None if must else EMBED_S)
+        if isinstance(side, Unavailable):
+            if must:
+                raise side
+            stages.skip("vector", side.reason)
             return None
-        trust = trust_for(meaning, embedder, look.words.languages()[0])
-        return VectorLeg(semantic.index, embedder, query, look.items(request), trust, look.scope(request).without)
+        semantic, query = side
+        trust = trust_for(meaning, semantic.embedder, look.words.languages()[0])
+        items, without = look.items(request), look.scope(request).without
+        return VectorLeg(semantic.index, semantic.embedder, query, items, trust, without)
 
     # retrieve, fuse, calibrate
 
@@ -308,15 +289,16 @@ class Pipeline:
         if vector is not None and vector.items is not None:
             # They were read for the vectors, and tell an index by words what its fields let through.
             lexical = replace(lexical, scope=replace(lexical.scope, known=vector.items))
-        while True:
+
+        def rank(depth: int) -> tuple[Ranking, bool]:
             ranking, full = self._rank_at_depth(lexical, vector, depth, request, stages)
             if request.per_item:
                 ranking = best_per_item(ranking)
             elif request.most_per_item:
                 ranking = few_per_item(ranking, request.most_per_item)
-            if not full or len(ranking.chunks) > wanted:
-                return ranking
-            depth *= 4
+            return ranking, not full or len(ranking.chunks) > wanted
+
+        return deepen(depth, rank, itemgetter(1))[0]
 
     def _skipped(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, look: Look) -> Ranking:
         """Return the ranking of the items that are left out, which is empty where none are."""
@@ -353,7 +335,7 @@ class Pipeline:
         words_full = len(words[0]) >= depth and least == -np.inf  # else the vector leg has all that are near enough
         if vector is None:
             complete, weights = lexical.complete(), Weights(1.0, 0.0)
-            chunks, scores = with_complete(lexical, words, complete)
+            chunks, scores = with_complete(lexical, words, complete, depth)
             scale, unknown = scale_of(lexical, None, weights, complete), np.full_like(scores, np.nan)
             ranking = in_order(chunks, scores, scores, unknown, weights, scale)
             return near_enough(ranking, least), words_full

@@ -11,7 +11,7 @@ from typing import Protocol
 from commonplace.index.words.phrases import Phrase, phrase, phrases
 from commonplace.index.words.query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
-from commonplace.search.parse import Parsed
+from commonplace.search.request import Parsed
 from commonplace.text.analyze import exact, stems, token_forms
 from commonplace.text.languages import detect, stemmed_as
 from commonplace.text.terms import MOST_TERMS, Term, beginning, query_terms

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from commonplace.index.scope import Ids, firsts
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
-from commonplace.search.fuse import Weights, combine, weigh
-from commonplace.search.legs import LexicalLeg, VectorLeg, scale_of
+from commonplace.search.legs import LexicalLeg, VectorLeg, Weights, combine, scale_of, weigh
 from commonplace.search.scale import CLOSE, NOT_CLOSE, TELLS, Scale
 
 Floats = NDArray[np.float32]
@@ -48,7 +47,7 @@ def fused(
 ) -> Ranking:
     """Return candidates of either leg with exact scores of both, for every passage that can reach the page."""
     complete = lexical.complete()
-    words = with_complete(lexical, words, complete)
+    words = with_complete(lexical, words, complete, depth)
     known, found = dict(zip(near[0].tolist(), near[1].tolist(), strict=True)), words[0].tolist()
     only_words, among = [chunk for chunk in found if chunk not in known], set(found)
     only_near = np.array([chunk for chunk in known if chunk not in among], dtype=np.int64)
@@ -72,8 +71,13 @@ def fused(
     return in_order(chunks, scores, by_words, by_vector, weights, scale)
 
 
-def with_complete(lexical: LexicalLeg, words: tuple[Ids, Floats], complete: Ids) -> tuple[Ids, Floats]:
-    """Return the candidates of the lexical leg, and those passages with all words that are not among them."""
+def with_complete(lexical: LexicalLeg, words: tuple[Ids, Floats], complete: Ids, depth: int) -> tuple[Ids, Floats]:
+    """Return the candidates of the lexical leg, and those passages with all words that are not among them.
+
+    `depth`: how many were asked for; where there are fewer, they are all that match, those with all words included.
+    """
+    if len(words[0]) < depth:
+        return words
     left_out = _lacking(words[0], complete)
     return with_lacking(lexical, words, lexical.inside(left_out)) if len(left_out) else words
 

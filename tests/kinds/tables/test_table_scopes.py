@@ -15,8 +15,8 @@ from commonplace.kinds.tables import scopes
 from commonplace.kinds.tables.scopes import NodeScopes
 from commonplace.kinds.tables.searching import _scope
 from commonplace.model import Draft, Filter
-from commonplace.search.parse import parse
 from commonplace.search.plan import plan_lexical
+from commonplace.search.request import parse
 
 LONG = "The kettle holds its heat for an hour, and the pot for half of one. " * 4
 

@@ -18,7 +18,7 @@ from commonplace.kinds.knowledge.meaning import HIGHEST, NearItems, both, near
 from commonplace.kinds.knowledge.showing import KnowledgeHit, Shower
 from commonplace.kinds.knowledge.words import AnalyzedQuery, Snippets, ask
 from commonplace.model import Filter, Item
-from commonplace.search.pipeline import SemanticSource
+from commonplace.search.engine import SemanticSource
 from commonplace.store.base import Store
 from commonplace.store.facets import facet
 from commonplace.store.filters import fold_tag, micros

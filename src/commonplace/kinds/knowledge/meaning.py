@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
+from commonplace.index.scope import Ids
 from commonplace.model import CHUNK_BITS
-from commonplace.models.hurry import hurried
-from commonplace.search.fuse import OTHER_SCRIPT
-from commonplace.search.legs import VectorLeg, trust_for
-from commonplace.search.pipeline import EMBED_S, SemanticSource
+from commonplace.search.engine import SemanticSource, deepen, in_time
+from commonplace.search.legs import OTHER_SCRIPT, VectorLeg, trust_for
 from commonplace.search.scale import pressed
+
+Floats = NDArray[np.float64]
 
 NEAR = 0.35
 HIGHEST = 0.985
@@ -35,27 +40,24 @@ class NearItems:
 
 def near(semantic: SemanticSource, text: str, language: str) -> NearItems:
     """Return every item near to a text, with its score; none, with the reason, where no vector can be had in time."""
-    try:
-        with hurried(EMBED_S):  # the first contact with a provider
-            semantic_side = semantic()
-    except Unavailable as error:
-        return NearItems(reason=error.reason)
-    embedder = semantic_side.embedder
+    side = in_time(semantic)
+    if isinstance(side, Unavailable):
+        return NearItems(reason=side.reason)
+    embedder = side.embedder
     if trust_for(text, embedder, language) <= OTHER_SCRIPT:
         return NearItems(reason=f"the model {embedder.name} does not read this script")
-    try:
-        with hurried(EMBED_S):
-            query = embedder.embed_queries([text])[0]
-    except Unavailable as error:
-        return NearItems(reason=error.reason)
-    leg = VectorLeg(semantic_side.index, embedder, query, None, 1.0)
-    line, depth = leg.line(alike=False), _DEPTH
-    while True:
+    query = in_time(lambda: embedder.embed_queries([text])[0])
+    if isinstance(query, Unavailable):
+        return NearItems(reason=query.reason)
+    leg = VectorLeg(side.index, embedder, query, None, 1.0)
+    line = leg.line(alike=False)
+
+    def nearest(depth: int) -> tuple[Ids, Floats, bool]:
         chunks, scaled = leg.candidates(depth)
         scores = HIGHEST * pressed(line.slope * scaled + line.start)
-        if len(chunks) < depth or scores[-1] < NEAR:
-            break
-        depth *= 4
+        return chunks, scores, len(chunks) < depth or bool(scores[-1] < NEAR)
+
+    chunks, scores, _ = deepen(_DEPTH, nearest, itemgetter(2))
     is_near = scores >= NEAR
     items, scores = chunks[is_near] >> CHUNK_BITS, scores[is_near]
     best: dict[int, float] = {}

@@ -13,8 +13,8 @@ from commonplace.index.base import WordReader
 from commonplace.index.words.items import Scoring
 from commonplace.index.words.query import LexicalQuery
 from commonplace.kinds.knowledge.scoring import scoring_of
-from commonplace.search.parse import Parsed, parse
 from commonplace.search.plan import refused, required, understood
+from commonplace.search.request import Parsed, parse
 from commonplace.text.analyze import stems
 from commonplace.text.matches import Matcher
 from commonplace.text.snippet import Match, snippet

@@ -14,21 +14,19 @@ from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
 from commonplace.index.base import ServiceIndex, Unacknowledged, WordIndex, WordReader
-from commonplace.index.scope import Ids, Scope
+from commonplace.index.scope import Ids, Scope, among
 from commonplace.kinds.tables import pointers
 from commonplace.kinds.tables.indexing import Indexer
 from commonplace.kinds.tables.pointers import Tokens, is_inside, plain_tokens, relative, render
 from commonplace.kinds.tables.scopes import NodeScopes
 from commonplace.kinds.tables.walking import Walk
 from commonplace.model import JSON, Chunk
-from commonplace.models.hurry import hurried
 from commonplace.search.blend import falling
-from commonplace.search.fuse import Weights, combine, reciprocal_rank, weigh
-from commonplace.search.legs import LexicalLeg, VectorLeg, scale_of, trust_for
-from commonplace.search.parse import Parsed, parse
-from commonplace.search.pipeline import EMBED_S, Semantic
+from commonplace.search.engine import Floats, Semantic, deepen, in_time, reciprocal
+from commonplace.search.legs import LexicalLeg, VectorLeg, Weights, combine, scale_of, trust_for, weigh
 from commonplace.search.plan import plan_lexical
-from commonplace.search.ranking import Floats, no_passages, with_complete
+from commonplace.search.ranking import no_passages, with_complete
+from commonplace.search.request import Parsed, parse
 from commonplace.search.scale import Scale
 from commonplace.store.places import escaped, plain, scope_hash
 from commonplace.store.table_base import TableStore
@@ -137,11 +135,8 @@ class TableSearch:
 
     def _meaning(self) -> Semantic | None:
         """Return the index of vectors and its model, None where there are none in time."""
-        try:
-            with hurried(EMBED_S):  # the first contact with a provider
-                return self._semantic()
-        except Unavailable:
-            return None
+        semantic = in_time(self._semantic)
+        return None if isinstance(semantic, Unavailable) else semantic
 
     def _find(
         self, words: WordReader, semantic: Semantic | None, live: _LiveChunks, query: str, top_k: int
@@ -168,18 +163,20 @@ class TableSearch:
 
     def _best(self, legs: _Legs, live: _LiveChunks, top_k: int) -> tuple[list[Live], list[float]]:
         """Return the best chunks that are alive, and their scores, fetching deeper until there are enough."""
-        depth = max(LEAST_DEPTH, DEPTH_PER_HIT * top_k)
-        while True:
-            fused = _fused(legs, depth)
-            live_chunks: list[Live] = []
+
+        def rank(depth: int) -> tuple[_Fused, list[Live]]:
+            fused, chunks = _fused(legs, depth), list[Live]()
             for start in range(0, len(fused.order), top_k):  # nearly always the first are all alive
-                live_chunks += live.among(fused.order[start : start + top_k])
-                if len(live_chunks) >= top_k:
+                chunks += live.among(fused.order[start : start + top_k])
+                if len(chunks) >= top_k:
                     break
-            if len(live_chunks) >= top_k or not fused.full:
-                live_chunks = live_chunks[:top_k]
-                return live_chunks, _scores(legs, fused, [passage.chunk.id for passage, _ in live_chunks])
-            depth *= 4
+            return fused, chunks
+
+        def enough(step: tuple[_Fused, list[Live]]) -> bool:
+            return len(step[1]) >= top_k or not step[0].full
+
+        fused, chunks = deepen(max(LEAST_DEPTH, DEPTH_PER_HIT * top_k), rank, enough)
+        return chunks[:top_k], _scores(legs, fused, [passage.chunk.id for passage, _ in chunks[:top_k]])
 
     def _shown(self, hit: Live, table: TableRow, row: tuple[str, str] | None) -> dict[str, JSON] | None:
         """Return a hit as the answer has it, None where the data has changed.
@@ -250,10 +247,8 @@ def _vector_leg(
     if not meaning:
         return None
     embedder = semantic.embedder
-    try:
-        with hurried(EMBED_S):
-            vector = embedder.embed_queries([meaning])[0]
-    except Unavailable:  # a provider that is late or gone: words answer alone
+    vector = in_time(lambda: embedder.embed_queries([meaning])[0])
+    if isinstance(vector, Unavailable):  # words answer alone
         return None
     trust = trust_for(meaning, embedder, words.languages()[0])
     if outside is None:
@@ -266,7 +261,7 @@ def _fused(legs: _Legs, depth: int) -> _Fused:
         legs.lexical.expect(legs.vector, depth)
     proposed = legs.lexical.candidates(depth)
     full, complete = len(proposed[0]) >= depth, legs.lexical.complete()
-    words, matched = with_complete(legs.lexical, proposed, complete)
+    words, matched = with_complete(legs.lexical, proposed, complete, depth)
     weights, near, scaled = Weights(1.0, 0.0), *no_passages()
     if legs.vector is not None:
         near, scaled = legs.vector.candidates(depth)
@@ -275,9 +270,8 @@ def _fused(legs: _Legs, depth: int) -> _Fused:
         near, scaled = near[allowed], scaled[allowed]
         weights = weigh(legs.lexical.plan.mass if legs.lexical.plan.query else 0.0, legs.vector.weight)
     strengths = weights.lexical * float(matched.max(initial=0.0)), _nearness(legs.vector, weights, scaled)
-    ranks = reciprocal_rank([(words.tolist(), strengths[0]), (near.tolist(), strengths[1])])
-    complete_chunks = set(complete.tolist())
-    order = sorted(ranks, key=lambda chunk: (chunk not in complete_chunks, -ranks[chunk], chunk))
+    ranks = reciprocal([words, near], strengths)
+    order = ranks.ids[np.lexsort((ranks.ids, -ranks.total, ~among(ranks.ids, complete)))].tolist()
     scale = scale_of(legs.lexical, legs.vector, weights, complete)
     return _Fused(order, weights, scale, full, (words, matched), (near, scaled))
 

@@ -13,7 +13,7 @@ from commonplace.kinds.knowledge.retrieval import tokens
 from commonplace.kinds.knowledge.showing import KnowledgeHit
 from commonplace.kinds.knowledge.tools.options import Turn, Wished
 from commonplace.model import JSON, Item
-from commonplace.search.parse import NO_WORD
+from commonplace.search.request import NO_WORD
 from commonplace.tools.schema import BOOLEAN, INTEGER, NUMBER, OBJECT, STRING, STRINGS, Schema, answer, many, maybe
 from commonplace.tools.sessions import SessionReport
 

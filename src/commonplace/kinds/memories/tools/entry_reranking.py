@@ -24,7 +24,7 @@ from commonplace.kinds.memories.tools.entry_lists import leads
 from commonplace.kinds.memories.tools.paging import Cursor, Lister, ListRows
 from commonplace.model import JSON, fingerprint
 from commonplace.models import open_reranker
-from commonplace.search.timed import StageOmitted, within
+from commonplace.search.engine import StageOmitted, within
 from commonplace.text.excerpt import excerpt
 from commonplace.text.languages import code_of
 from commonplace.text.matches import Matcher

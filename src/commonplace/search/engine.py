@@ -1,21 +1,118 @@
-"""Stages under a budget: what is late, broken or absent is left out, and the reply says why."""
+"""What every search is made of: a vector side in time, going deeper, fusing by rank, and stages under a budget.
+
+What is late, broken or absent is left out, and the reply says why.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from commonplace.errors import CommonplaceError
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.errors import CommonplaceError, Unavailable
+from commonplace.index.scope import Ids, distinct
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Stage
+from commonplace.models.embedder import Embedder
 from commonplace.models.hurry import hurried
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+Floats = NDArray[np.float32]
+
+EMBED_S = 2.0
+"""How long a provider may think about a query that words can answer, too."""
+
+DEEPER = 4
+"""How many times deeper a search goes each time it does not find enough."""
+
+
+class Vectors(Protocol):
+    """The part of an index of vectors that the vector leg needs."""
+
+    def search(
+        self, query: Floats, k: int, items: Ids | None = None, without: Ids | None = None
+    ) -> tuple[Ids, Floats]: ...
+    def scores(self, query: Floats, chunk_ids: Ids) -> Floats: ...
+    def sample(self) -> Floats: ...
+
+
+class MeanOf(Protocol):
+    """A function that returns the mean direction of the vectors of items, or None where they have none."""
+
+    def __call__(self, *item_ids: int) -> Floats | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Semantic:
+    """A ready vector side: an index that has vectors and the model that made them."""
+
+    index: Vectors
+    embedder: Embedder
+    mean_of: MeanOf
+
+
+class SemanticSource(Protocol):
+    """A function that returns the vector side, or raises Unavailable with the reason."""
+
+    def __call__(self) -> Semantic: ...
+
+
+def in_time(work: Callable[[], T], seconds: float | None = EMBED_S) -> T | Unavailable:
+    """Return the result of `work`, or the error that says why a model or a provider did not answer in these seconds.
+
+    None sets no bound. Work that gets the vector side and embeds a query with it counts both as one.
+    """
+    try:
+        with hurried(seconds):
+            return work()
+    except Unavailable as reason:
+        return reason
+
+
+def deepen(depth: int, step: Callable[[int], T], enough: Callable[[T], bool]) -> T:
+    """Return the first `step(depth)` that is enough, four times deeper each time it is not.
+
+    `enough` also says so of a step that found all there is.
+    """
+    while not enough(result := step(depth)):
+        depth *= DEEPER
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class FusedRanks:
+    """Ranked lists fused by rank: all ids ascending, and for each list their ranks and what those are worth."""
+
+    ids: Ids
+    ranks: tuple[Ids, ...]
+    """From 1; 0 for an id that the list has not."""
+    worths: tuple[NDArray[np.float64], ...]
+    """`weight / (k + rank)`; 0 for an id that the list has not."""
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        """Return the fused score of each id: what all lists add to it."""
+        return sum(self.worths[1:], self.worths[0])
+
+
+def reciprocal(lists: Sequence[Ids], weights: Sequence[float] = (), *, k: int = 60) -> FusedRanks:
+    """Return lists of distinct ids, best first, fused by reciprocal ranks. Without `weights` each list counts 1."""
+    ids = distinct(np.concatenate(lists))
+    ranks = [np.zeros(len(ids), np.int64) for _ in lists]
+    for ranked, members in zip(ranks, lists, strict=True):
+        ranked[np.searchsorted(ids, members)] = np.arange(1, len(members) + 1)
+    worths = [
+        np.where(ranked > 0, weight / (k + ranked), 0.0)
+        for ranked, weight in zip(ranks, weights or [1.0] * len(lists), strict=True)
+    ]
+    return FusedRanks(ids, tuple(ranks), tuple(worths))
 
 
 @dataclass(frozen=True, slots=True)
