@@ -248,7 +248,7 @@ def _qmd(library: Library, kinds: Sequence[Any]) -> Ask:
 
 
 def _knowledge(library: Library) -> Ask:
-    from commonplace.kinds.knowledge.finding import SearchRequest as Knowledge
+    from commonplace.kinds.knowledge.item_search import SearchRequest as Knowledge
 
     sources = ("notes", "media", "characters", "prompts", "documents", "chats")
 

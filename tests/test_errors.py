@@ -10,7 +10,7 @@ import pytest
 
 from commonplace.errors import CommonplaceError, NotFound, RateLimited, VersionConflict, WritesDisabled
 from commonplace.kinds.memories.entry import EntryChanged, NoEntry
-from commonplace.kinds.tables.writing import PathMissing
+from commonplace.kinds.tables.edits import PathMissing
 
 
 @pytest.mark.parametrize("again", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy, copy.deepcopy])

@@ -15,7 +15,7 @@ from commonplace.kinds.documents.packages.package import PackageRequest, open_pa
 from commonplace.kinds.documents.packages.source import read_source
 from commonplace.library import Library
 from commonplace.models.providers.endpoint import Misconfigured
-from commonplace.models.providers.opening import provided_embedder
+from commonplace.models.providers.provided_models import provided_embedder
 from commonplace.models.pull import pull
 from commonplace.network import is_this_machine
 from commonplace.server.tokens import make_jwt_gate

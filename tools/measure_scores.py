@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.evaluation.judged import JudgedCollection, find_judged, load_judged
-from commonplace.evaluation.run import fill, library_home
+from commonplace.evaluation.judged_run import fill, library_home
 from commonplace.library import Library
 from commonplace.model import Filter, Mode
 from commonplace.models import STATIC, open_embedder

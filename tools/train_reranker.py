@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.evaluation.judged import JudgedCollection, find_judged, load_judged
-from commonplace.evaluation.metrics import paired
-from commonplace.evaluation.run import fill, library_home
+from commonplace.evaluation.judged_run import fill, library_home
+from commonplace.evaluation.ranking_metrics import paired
 from commonplace.library import Library
 from commonplace.model import CHUNK_BITS, Filter
 from commonplace.models import DEFAULT, STATIC, open_embedder

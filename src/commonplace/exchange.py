@@ -1,6 +1,6 @@
 """Everything in a library as JSON Lines, one item a line, out and in again without loss.
 
-Of JSON tables only the nodes are items, and those are made from their data, which `kinds/tables/exchange.py` writes
+Of JSON tables only the nodes are items, and those are made from their data, which `kinds/tables/table_lines.py` writes
 and reads.
 """
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
     from commonplace.ingest.switching import Switch
     from commonplace.kinds.documents.document_search import Documents
     from commonplace.kinds.documents.folders.library_folders import Folders, Report
-    from commonplace.kinds.knowledge import Knowledge
+    from commonplace.kinds.knowledge.knowledge import Knowledge
     from commonplace.kinds.memories.memories import Memories
     from commonplace.kinds.tables import Tables
     from commonplace.tools.sessions import Sessions
@@ -87,7 +87,7 @@ class Library(Space):
     @property
     def knowledge(self) -> Knowledge:
         """Return notes, media, chats, characters and prompts."""
-        from commonplace.kinds.knowledge import Knowledge
+        from commonplace.kinds.knowledge.knowledge import Knowledge
 
         return self.part(Knowledge)
 

@@ -16,8 +16,8 @@ import pytest
 
 from commonplace.errors import InvalidInput
 from commonplace.evaluation.judged import JudgedCollection, JudgedDocument, JudgedQuestion
-from commonplace.evaluation.results import CPU, METRICS, NDCG, ModeResult, Run, SetResult, compare, load_run, save_run
-from commonplace.evaluation.run import MODES, evaluate, library_home, suited_to
+from commonplace.evaluation.judged_run import MODES, evaluate, library_home, suited_to
+from commonplace.evaluation.report import CPU, METRICS, NDCG, ModeResult, Run, SetResult, compare, load_run, save_run
 from commonplace.library import Library
 from commonplace.models import DEFAULT, MULTILINGUAL, open_embedder
 from commonplace.settings import Settings

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import re
 
-from commonplace.evaluation.results import CPU, METRICS, ModeResult, Run, SetResult, compare
-from commonplace.evaluation.table import render_comparison, render_run
+from commonplace.evaluation.report import (
+    CPU,
+    METRICS,
+    ModeResult,
+    Run,
+    SetResult,
+    compare,
+    render_comparison,
+    render_run,
+)
 
 
 def mode(value: float) -> ModeResult:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.evaluation.metrics import bootstrap, ndcg, paired, recall, reciprocal_rank
+from commonplace.evaluation.ranking_metrics import bootstrap, ndcg, paired, recall, reciprocal_rank
 
 Metric = Callable[[list[str], dict[str, int], int], float]
 METRICS: tuple[Metric, ...] = (ndcg, recall, reciprocal_rank)

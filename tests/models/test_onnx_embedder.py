@@ -12,12 +12,11 @@ import pytest
 
 from commonplace.errors import Unavailable
 from commonplace.models import catalog
-from commonplace.models.embedder import Embedder, Vectors
-from commonplace.models.onnx import OnnxEmbedder
+from commonplace.models.onnx import OVERLAP, OnnxEmbedder
+from commonplace.models.onnx import windows as windows_of
+from commonplace.models.pieces import Tokens
+from commonplace.models.roles import Embedder, Vectors
 from commonplace.models.static import SHIPPED
-from commonplace.models.tokens import Tokens
-from commonplace.models.windows import OVERLAP
-from commonplace.models.windows import windows as windows_of
 
 TEXTS = [
     "Boil the spaghetti in salted water for nine minutes.",

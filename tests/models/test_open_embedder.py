@@ -17,9 +17,9 @@ from wheel_registry import Site
 from commonplace.errors import CommonplaceError, DownloadFailed, InvalidInput, NotFound, Unavailable
 from commonplace.models import DEFAULT, catalog, find, installed, open_embedder
 from commonplace.models.cache import read_card
-from commonplace.models.embedder import fingerprint_of
 from commonplace.models.onnx import OnnxEmbedder
 from commonplace.models.pull import pull
+from commonplace.models.roles import fingerprint_of
 from commonplace.models.static import SHIPPED
 
 WEIGHTS = b"weights" * 1000

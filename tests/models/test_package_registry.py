@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.models.registry import PYPI, registry_url
+from commonplace.models.pull import PYPI, registry_url
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from small_encoder import PIECES, field, sentence_pieces
 
 from commonplace.errors import Unavailable
-from commonplace.models.pieces import Pieces, read_pieces
-from commonplace.models.tokens import Tokens
+from commonplace.models.pieces import Pieces, Tokens, read_pieces
 
 ID = {text: place for place, (text, _, _) in enumerate(PIECES)}
 

@@ -11,7 +11,7 @@ import pytest
 
 from commonplace.models import STATIC, catalog, open_embedder
 from commonplace.models.cache import read_card
-from commonplace.models.embedder import Embedder
+from commonplace.models.roles import Embedder
 from commonplace.models.static import SHIPPED, Table, open_table, quantize
 
 SENTENCES = [

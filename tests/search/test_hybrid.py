@@ -13,7 +13,7 @@ from commonplace.errors import Unavailable
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Stage
 from commonplace.models import Generator, Reranker
-from commonplace.models.embedder import Embedder
+from commonplace.models.roles import Embedder
 from commonplace.search.engine import Budgets, Semantic
 from commonplace.search.hybrid import Hybrid
 from commonplace.search.question import HybridAnswer, Question, Search

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from commonplace.library import Library
 from commonplace.model import Draft, Page, Stage
 from commonplace.models.catalog import DEFAULT, MULTILINGUAL, entry
-from commonplace.models.embedder import Carded
+from commonplace.models.roles import Carded
 from commonplace.search.legs import VectorLeg
 from commonplace.search.plan import plan_lexical
 from commonplace.search.request import parse

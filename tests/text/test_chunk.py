@@ -13,10 +13,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commonplace.text.chunk import ChunkRules, chunk
-from commonplace.text.lines import line_of, line_starts, split_lines
 from commonplace.text.outline import outline
 from commonplace.text.structure import blocks
-from commonplace.text.tokens import estimate, weight
+from commonplace.text.text_lines import line_of, line_starts, split_lines
+from commonplace.text.token_estimates import estimate, weight
 
 SMALL = ChunkRules(target=20, overlap=5, window=8)
 PIECES = st.sampled_from(

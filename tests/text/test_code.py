@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from commonplace.text.chunk import ChunkRules, chunk
 from commonplace.text.code import LANGUAGES, can_parse, code_blocks
-from commonplace.text.lines import split_lines
 from commonplace.text.outline import contents, outline
+from commonplace.text.text_lines import split_lines
 
 SOURCES = {
     "python": '"""Doc."""\nimport os\n\nfrom x import y\n\n# about A\n@dec\nclass A(Base):\n    # about f\n'

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from commonplace.text.excerpt import excerpt
 from commonplace.text.highlight import GAP
 from commonplace.text.snippet import Match
-from commonplace.text.tokens import estimate
+from commonplace.text.token_estimates import estimate
 
 FILLERS = ["and", "so", "forth", "茶壺", "früh", "\n\n", "x" * 30]
 SOUGHT = ["alpha", "beta", "gamma", "delta"]

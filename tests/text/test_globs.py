@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from wcmatch import glob
 
 from commonplace.errors import InvalidInput
-from commonplace.text.globs import expand, is_glob, matcher, split_union
+from commonplace.text.glob_patterns import expand, is_glob, matcher, split_union
 
 COMPONENTS = st.text("ab.-", min_size=1, max_size=4)
 PATHS = st.lists(COMPONENTS, min_size=1, max_size=4).map("/".join)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.text.lines import line_of, line_starts, lines_of, split_lines
+from commonplace.text.text_lines import line_of, line_starts, lines_of, split_lines
 
 BROKEN = st.text(st.sampled_from("a\n\r\f\x0b\u2028\u0085 "), max_size=30)
 

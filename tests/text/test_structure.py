@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from commonplace.text.lines import split_lines
 from commonplace.text.outline import outline
 from commonplace.text.structure import Block, blocks, front_matter_title, opening_heading, plain, title_of
+from commonplace.text.text_lines import split_lines
 
 REFERENCE = MarkdownIt("commonmark")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.text.summary import extract
-from commonplace.text.tokens import estimate
+from commonplace.text.token_estimates import estimate
 
 NOTE = """# Migration of the payment service
 

@@ -7,7 +7,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.text.tokens import estimate, is_narrow, next_cut, reach, safe_cut, weight
+from commonplace.text.token_estimates import estimate, is_narrow, next_cut, reach, safe_cut, weight
 
 WIDE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}ーｰ]")
 ASSIGNED = regex.compile(r"\P{Cn}")

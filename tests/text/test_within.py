@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commonplace.text.code import LANGUAGES
-from commonplace.text.within import CODE, headings_over
+from commonplace.text.quote import CODE, headings_over
 
 NOTE = "# Tea\n\nIntro.\n\n## Oolong ##\n\nWater.\n\n```sh\n# no heading\n```\n\n### Cups\n\nTwo.\n\n## Green\n\nCool."
 PYTHON = '''class Kettle:

@@ -9,9 +9,8 @@ import click
 
 from commonplace.cli.common import progress_bar
 from commonplace.evaluation.judged import find_judged, load_judged
-from commonplace.evaluation.results import Run, compare, load_run, save_run
-from commonplace.evaluation.run import Through, evaluate
-from commonplace.evaluation.table import render_comparison, render_run
+from commonplace.evaluation.judged_run import Through, evaluate
+from commonplace.evaluation.report import Run, compare, load_run, render_comparison, render_run, save_run
 from commonplace.settings import Settings
 
 

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from commonplace.cli.terminal import harmless
-from commonplace.text.tokens import CLUSTER
+from commonplace.text.token_estimates import CLUSTER
 
 TAB = 4
 _USUAL_WIDTH = 80

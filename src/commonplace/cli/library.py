@@ -18,7 +18,7 @@ from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page
 from commonplace.models import STATIC, catalog, find
-from commonplace.text.lines import split_lines
+from commonplace.text.text_lines import split_lines
 from commonplace.tools import locating
 from commonplace.tools.addresses import CHUNK, inside, span
 from commonplace.tools.levels import unknown_path, unknown_tags
@@ -278,7 +278,7 @@ def _part(library: Library, item: Item, name: str) -> str:
 def _text(item: Item, library: Library) -> str:
     if item.kind != "conversation":
         return item.body or ""
-    from commonplace.kinds.knowledge.reading import rendered  # a room of its own, that only conversations need
+    from commonplace.kinds.knowledge.item_reading import rendered  # a room of its own, that only conversations need
 
     return rendered(library.store, item)
 

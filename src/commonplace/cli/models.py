@@ -15,9 +15,9 @@ from commonplace.cli.library import YES, switch_with_progress
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.evaluation.costs import Costs, measure
 from commonplace.evaluation.judged import JudgedCollection
+from commonplace.evaluation.judged_run import Measured, evaluate
 from commonplace.evaluation.probe import known_items, sample_texts
-from commonplace.evaluation.results import MRR
-from commonplace.evaluation.run import Measured, evaluate
+from commonplace.evaluation.report import MRR
 from commonplace.library import Library
 from commonplace.models import DEFAULT, STATIC, CatalogEntry, catalog, find, installed
 from commonplace.models.pull import pull

@@ -10,8 +10,8 @@ import click
 from commonplace.cli.common import painted
 from commonplace.cli.table_group import AT, call, command, instance, listed, show, tables, tool
 from commonplace.errors import CommonplaceError, InvalidInput
-from commonplace.kinds.tables.catalog import TYPES
 from commonplace.kinds.tables.jobs import MOST_ATTEMPTS
+from commonplace.kinds.tables.table_catalog import TYPES
 from commonplace.kinds.tables.tools.bound import search_tool
 from commonplace.kinds.tables.tools.types import run_tool
 from commonplace.library import Library

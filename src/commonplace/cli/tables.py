@@ -12,7 +12,7 @@ from commonplace.cli import table_tools
 from commonplace.cli.common import counted, written
 from commonplace.cli.table_group import AT, call, command, listed, project, show, tables
 from commonplace.errors import InvalidInput
-from commonplace.kinds.tables.importing import FORMATS, MODES
+from commonplace.kinds.tables.edits import FORMATS, MODES
 from commonplace.kinds.tables.pointers import parse
 from commonplace.kinds.tables.tools.types import run_tool
 from commonplace.kinds.tables.values import read

@@ -22,8 +22,8 @@ from commonplace.ingest.prepare import RULES, embedded_text, vector_key
 from commonplace.ingest.suited import first_choice
 from commonplace.model import JSON, Chunk, Filter, fingerprint, item_of
 from commonplace.models import check_model, open_embedder
-from commonplace.models.embedder import Embedder
 from commonplace.models.hurry import hurried
+from commonplace.models.roles import Embedder
 from commonplace.settings import BadSetting, Settings
 from commonplace.store.base import Store
 from commonplace.store.rows import Model, Passage

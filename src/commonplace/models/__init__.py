@@ -10,10 +10,8 @@ from weakref import WeakValueDictionary
 from commonplace.errors import CommonplaceError, NotFound, Unavailable
 from commonplace.models.cache import HUB, Installed, damaged, find, installed, is_gone
 from commonplace.models.catalog import DEFAULT, MULTILINGUAL, STATIC, Card, CatalogEntry, catalog
-from commonplace.models.embedder import Embedder
-from commonplace.models.generator import Generator
 from commonplace.models.local import is_path, local_card, model_file, require_model, tokenizer_file
-from commonplace.models.reranker import Reranker
+from commonplace.models.roles import Embedder, Generator, Reranker
 from commonplace.settings import Settings
 
 __all__ = [
@@ -58,7 +56,7 @@ def open_embedder(
 
     name = name_or_path or (DEFAULT if find(DEFAULT, cache) else STATIC)
     if is_provided(name):
-        from commonplace.models.providers.opening import provided_embedder  # an HTTP client, which few need
+        from commonplace.models.providers.provided_models import provided_embedder  # an HTTP client, which few need
 
         return provided_embedder(name, settings or Settings(models=cache))
     if name == STATIC:
@@ -96,7 +94,7 @@ def open_reranker(settings: Settings) -> Reranker | None:
     """Return the reranker that the settings name, or None where they name none. Contacts nobody."""
     if not settings.reranker:
         return None
-    from commonplace.models.providers.opening import provided_reranker, unless_misconfigured
+    from commonplace.models.providers.provided_models import provided_reranker, unless_misconfigured
 
     return unless_misconfigured(settings.reranker, provided_reranker, settings)
 
@@ -105,14 +103,14 @@ def open_generator(settings: Settings) -> Generator | None:
     """Return the generator that the settings name, or None where they name none. Contacts nobody."""
     if not settings.generator:
         return None
-    from commonplace.models.providers.opening import provided_generator, unless_misconfigured
+    from commonplace.models.providers.provided_models import provided_generator, unless_misconfigured
 
     return unless_misconfigured(settings.generator, provided_generator, settings)
 
 
 def check_helpers(settings: Settings) -> list[str]:
     """Return why the reranker and the generators of the settings cannot be used, one sentence each. Contacts nobody."""
-    from commonplace.models.providers.opening import Unusable
+    from commonplace.models.providers.provided_models import Unusable
 
     helpers = (open_reranker(settings), open_generator(settings), open_summarizer(settings))
     return list(dict.fromkeys(one.problem for one in helpers if isinstance(one, Unusable)))
@@ -122,7 +120,7 @@ def open_summarizer(settings: Settings) -> Generator | None:
     """Return the generator that writes summaries: its own, or that of everything else; None where there is none."""
     if settings.memory_summarizer in ("", EXTRACTIVE):
         return None if settings.memory_summarizer else open_generator(settings)
-    from commonplace.models.providers.opening import provided_summarizer, unless_misconfigured
+    from commonplace.models.providers.provided_models import provided_summarizer, unless_misconfigured
 
     return unless_misconfigured(settings.memory_summarizer, provided_summarizer, settings)
 

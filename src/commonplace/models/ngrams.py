@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
-from commonplace.models.embedder import Vectors, unit
-from commonplace.models.tokens import Tokens
-from commonplace.models.windows import Windowed
+from commonplace.models.onnx import Windowed
+from commonplace.models.pieces import Tokens
+from commonplace.models.roles import Vectors, unit
 
 Tensors = Mapping[str, NDArray[np.float32]]
 

@@ -30,6 +30,7 @@ BLOCK = 4 << 20
 PIECE = 128 << 10
 _CA_VARIABLES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
+_TROUBLE = (OSError, http.client.HTTPException)
 
 
 class Response(Protocol):
@@ -202,9 +203,6 @@ def shown(url: str) -> str:
 
 class _Passing(Exception):
     """A status that may be different in a moment."""
-
-
-_TROUBLE = (OSError, http.client.HTTPException)
 
 
 def _open_once(request: urllib.request.Request) -> Response:

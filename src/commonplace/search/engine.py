@@ -19,8 +19,8 @@ from commonplace.errors import CommonplaceError, Unavailable
 from commonplace.index.scope import Ids, distinct
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Stage
-from commonplace.models.embedder import Embedder
 from commonplace.models.hurry import hurried
+from commonplace.models.roles import Embedder
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

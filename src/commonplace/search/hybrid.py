@@ -14,8 +14,7 @@ from functools import partial
 from commonplace.errors import Unavailable
 from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope
-from commonplace.models.generator import Generator
-from commonplace.models.reranker import Reranker
+from commonplace.models.roles import Generator, Reranker
 from commonplace.search.blend import OTHER, OWN, belief, blended, on_scale_of, stands_out
 from commonplace.search.engine import Budgets, Clock, SemanticSource, StageOmitted, Stages, in_time, within
 from commonplace.search.legs import LexicalLeg, telling_for, weigh
@@ -31,6 +30,7 @@ from commonplace.search.question import (
     Search,
     SearchTask,
     merged,
+    passages_to_rerank,
 )
 from commonplace.search.request import Parsed, parse
 from commonplace.search.rerank import FusedLook, Meaning, SecondLook, time_for
@@ -343,7 +343,7 @@ class _HybridSearch:
             scores = look.scores([hit.chunk_id for hit in hits], min(time_for(self._clock.spent), seconds))
             return on_scale_of([hit.retrieval for hit in hits], scores)
         asked = f"{self._question.intent}\n{text}" if self._question.intent else text
-        reranker, passages = engine.reranker(engine.store, hits)
+        reranker, passages = engine.reranker, passages_to_rerank(engine.store, hits)
         return within(seconds, lambda: list(reranker.score(asked, passages)))
 
     # what else there is to say

@@ -20,7 +20,7 @@ from commonplace.index.scope import Ids, Scope, among, distinct
 from commonplace.index.words.query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
-from commonplace.models.embedder import Embedder
+from commonplace.models.roles import Embedder
 from commonplace.search.engine import Vectors
 from commonplace.search.plan import LexicalPlan
 from commonplace.search.scale import (

@@ -16,7 +16,7 @@ from commonplace.model import Filter
 from commonplace.search.request import Request
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag, micros
-from commonplace.text.globs import folded_path
+from commonplace.text.glob_patterns import folded_path
 
 if TYPE_CHECKING:
     from commonplace.search.engine import Semantic, SemanticSource

@@ -12,8 +12,7 @@ from commonplace.search.ranking import Ranking, as_shown
 from commonplace.search.request import Request
 from commonplace.store.base import Store
 from commonplace.text.matches import Matcher
-from commonplace.text.quote import Quote, quote
-from commonplace.text.within import headings_over
+from commonplace.text.quote import Quote, headings_over, quote
 
 if TYPE_CHECKING:
     from commonplace.search.plan import LexicalPlan

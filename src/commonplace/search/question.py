@@ -15,14 +15,14 @@ from typing import Literal
 
 from commonplace.index.scope import Scope
 from commonplace.model import Filter, Stage
-from commonplace.models.generator import Generator
+from commonplace.models.roles import Generator
 from commonplace.search.blend import Fused, Fusion, falling, retrieved
 from commonplace.search.engine import within
 from commonplace.search.lists import Listed, NamesOf, best_of
 from commonplace.search.request import Parsed
 from commonplace.store.base import Store
 from commonplace.text.terms import Term, query_terms
-from commonplace.text.tokens import reach
+from commonplace.text.token_estimates import reach
 
 Kind = Literal["lex", "vec", "hyde"]
 

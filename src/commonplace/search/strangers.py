@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.models.embedder import Embedder
+from commonplace.models.roles import Embedder
 from commonplace.search.scale import Strangers
 
 Floats = NDArray[np.float32]

@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from commonplace import __version__
-from commonplace.kinds.tables.keys import space_of
-from commonplace.kinds.tables.tables import Tables
+from commonplace.kinds.tables import Tables
+from commonplace.kinds.tables.tool_instances import space_of
 from commonplace.kinds.tables.tools.types import bound_tool
 from commonplace.library import Library, space_folder
 from commonplace.model import JSON

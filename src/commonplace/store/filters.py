@@ -11,7 +11,7 @@ from typing import Any
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON
-from commonplace.text.globs import folded_path, place_matcher
+from commonplace.text.glob_patterns import folded_path, place_matcher
 from commonplace.text.normal import normalized
 
 Compiled = tuple[str, dict[str, Any]]

@@ -15,10 +15,10 @@ from typing import Any
 
 from commonplace.model import Span
 from commonplace.text.code import LANGUAGES, code_blocks
-from commonplace.text.lines import lines_of
 from commonplace.text.outline import levels_of, parents_of, structure_of
 from commonplace.text.structure import Block, opening_heading, plain
-from commonplace.text.tokens import is_narrow, next_cut, reach, safe_cut, weight
+from commonplace.text.text_lines import lines_of
+from commonplace.text.token_estimates import is_narrow, next_cut, reach, safe_cut, weight
 
 LONGEST_PATH = 4000
 """Characters of the headings that a passage carries. Every passage has its own, so a line of megabytes must be none."""

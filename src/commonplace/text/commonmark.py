@@ -30,7 +30,7 @@ from markdown_it.rules_block import (
 )
 from markdown_it.token import Token
 
-from commonplace.text.lines import lines_of
+from commonplace.text.text_lines import lines_of
 
 DEEPEST = 200
 """Beyond this depth markdown-it ignores the rest of the text, and lists count twice; its own bound is 20."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from commonplace.text.highlight import GAP
 from commonplace.text.snippet import Match, window
-from commonplace.text.tokens import weight
+from commonplace.text.token_estimates import weight
 
 MOST_STRETCHES = 4
 MOST_MATCHES = 1000

@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
-from commonplace.text.lines import split_lines
 from commonplace.text.structure import Block
+from commonplace.text.text_lines import split_lines
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t\r]*")
 _LONG_ENOUGH = 4

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import regex
 
-from commonplace.text.lines import lines_of
 from commonplace.text.markup import org_blocks, org_keyword_title, rst_blocks
 from commonplace.text.structure import Block, front_matter_title, plain, read
+from commonplace.text.text_lines import lines_of
 
 _NOT_IN_ANCHORS = regex.compile(r"[^\p{L}\p{M}\p{N}\p{Pc}\- ]")
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from commonplace.lazy_dataclass import dataclass
-from commonplace.text.lines import split_lines
-from commonplace.text.tokens import next_cut, safe_cut
+from commonplace.text.text_lines import split_lines
+from commonplace.text.token_estimates import next_cut, safe_cut
 
 Match = tuple[int, int, int]
 """A place of a query's word in a text: (start, end, number of the term)."""

@@ -15,7 +15,7 @@ import regex
 
 from commonplace.text.analyze import stems
 from commonplace.text.languages import detect, stop_words
-from commonplace.text.tokens import estimate, reach, safe_cut
+from commonplace.text.token_estimates import estimate, reach, safe_cut
 
 POSITION = 0.35
 """The weight of a sentence's place beside centrality."""

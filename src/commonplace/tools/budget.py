@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, fingerprint
-from commonplace.text.tokens import estimate, reach, safe_cut
+from commonplace.text.token_estimates import estimate, reach, safe_cut
 
 FRAME = 60
 """Tokens kept back for what surrounds the records."""

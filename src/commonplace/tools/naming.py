@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commonplace.model import Hit, Item
-from commonplace.text.tokens import safe_cut
+from commonplace.text.token_estimates import safe_cut
 
 if TYPE_CHECKING:
     from commonplace.space import Space

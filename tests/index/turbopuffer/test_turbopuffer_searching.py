@@ -28,7 +28,7 @@ from commonplace.index.turbopuffer.settings import Naming, service
 from commonplace.index.turbopuffer.vectors import TurbopufferVectors
 from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.index.words.query import LexicalQuery
-from commonplace.kinds.knowledge.finding import SearchRequest
+from commonplace.kinds.knowledge.item_search import SearchRequest
 from commonplace.library import Library
 from commonplace.model import Change, Condition, Draft, Filter, IndexedItem, chunk_id
 from commonplace.text.terms import Term

@@ -28,7 +28,7 @@ from commonplace.ingest.files.read import (
     read_text,
     reader_of,
 )
-from commonplace.text.globs import matcher
+from commonplace.text.glob_patterns import matcher
 from commonplace.text.outline import outline
 from support.folder_files import NOTEBOOK, PAGE, WORLD
 

@@ -29,8 +29,8 @@ from commonplace.ingest.imports.import_run import ImportOptions, Put, Summary, i
 from commonplace.ingest.imports.import_sources import ArchiveLimits
 from commonplace.ingest.imports.json_lines import import_lines
 from commonplace.ingest.imports.transcripts import parse_vtt
+from commonplace.kinds.knowledge.media import TranscriptRequest, transcript
 from commonplace.kinds.knowledge.records import RecordOutcome, References, put_record, records
-from commonplace.kinds.knowledge.transcript import TranscriptRequest, transcript
 from commonplace.model import Item
 from commonplace.store import SqliteStore
 from opening import open_store

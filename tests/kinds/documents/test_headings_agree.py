@@ -6,8 +6,8 @@ import commonmark
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.text.lines import split_lines
 from commonplace.text.outline import outline
+from commonplace.text.text_lines import split_lines
 
 DEFINITION = "[a]: /x"
 LINES = (

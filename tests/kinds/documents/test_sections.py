@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.kinds.documents.document_reader import match, normalized_heading
-from commonplace.text.lines import split_lines
 from commonplace.text.outline import outline
+from commonplace.text.text_lines import split_lines
 
 LINES = [
     "# A",

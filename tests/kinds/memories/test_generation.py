@@ -17,7 +17,7 @@ from commonplace.errors import Unavailable
 from commonplace.kinds.memories import generation as room
 from commonplace.kinds.memories.entry import GenerationFailed, New, Revised, Revision, Stored
 from commonplace.library import Library
-from commonplace.models.providers import wire
+from commonplace.models.providers import provider_line
 from opening import library_settings
 from wire_server import Site, serving, silent, status
 
@@ -109,7 +109,7 @@ def test_a_provider_that_fails_is_asked_again_later(
         assert library.memories.summaries.work() is True  # not yet: it is left alone for a while
         assert len(site.asked) == count
         site.always = None
-        wire.line_to.cache_clear()
+        provider_line.line_to.cache_clear()
     with opened(tmp_path, site) as library:
         later = time.time_ns() + 31 * 10**9
         monkeypatch.setattr(time, "time_ns", lambda: later)

@@ -24,7 +24,7 @@ from test_table_search import LONG, keys_of, status, words_of, worlds, write
 from commonplace.index.turbopuffer import send as turbopuffer_send
 from commonplace.index.turbopuffer import wire as turbopuffer_wire
 from commonplace.index.turbopuffer.settings import Naming
-from commonplace.kinds.tables import jobs, scopes
+from commonplace.kinds.tables import jobs, states
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from opening import library_settings, serving_index
@@ -130,7 +130,7 @@ def test_every_query_names_the_table_the_generation_and_the_place(
     calls: Calls, server: TurbopufferServer, monkeypatch: pytest.MonkeyPatch, query: str, large: bool
 ) -> None:
     if large:
-        monkeypatch.setattr(scopes, "LARGE", 0)
+        monkeypatch.setattr(states, "LARGE", 0)
     calls.table({"other": LONG}, name="u")
     ready(calls, at="/a")
     server.log.clear()

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from table_calls import Calls, check_hit
 
-from commonplace.kinds.tables.chunks import ChunkSizes
-from commonplace.kinds.tables.nodes import Rules
+from commonplace.kinds.tables.indexing import Walk
+from commonplace.kinds.tables.nodes import ChunkSizes, Rules
 from commonplace.kinds.tables.pointers import parse, render, tokens
-from commonplace.kinds.tables.walking import Walk
 
 SHORT = [{"name": f"row {number}"} for number in range(5)]
 LONG = [{"name": f"row {number}", "text": "words " * 300} for number in range(30)]
@@ -135,18 +134,18 @@ def test_the_end_of_a_long_list_is_indexed_at_once_however_long_it_is(calls: Cal
 def test_what_stands_before_a_change_in_a_long_list_is_not_looked_at_again(
     calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from commonplace.kinds.tables import indexing, walking
+    from commonplace.kinds.tables import indexing
 
     rows = long_list(calls)
     looked_at: list[tuple[str, ...]] = []
-    node_at = walking.Walk.node_at
+    node_at = indexing.Walk.node_at
 
-    def noting(walk: walking.Walk, place: tuple[str, ...]) -> Any:
+    def noting(walk: indexing.Walk, place: tuple[str, ...]) -> Any:
         looked_at.append(place)
         return node_at(walk, place)
 
     monkeypatch.setattr(indexing, "AT_ONCE_BYTES", -1)
-    monkeypatch.setattr(walking.Walk, "node_at", noting)
+    monkeypatch.setattr(indexing.Walk, "node_at", noting)
     calls.run("delete", keys=[500])
     calls.settle()
     assert {int(place[1]) for place in looked_at if len(place) > 1} == set(range(500, 600))

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.kinds.tables.chunks import ChunkSizes, RecordLine, record_of, text_spans, windows
+from commonplace.kinds.tables.nodes import ChunkSizes, RecordLine, record_of, text_spans, windows
 
 SIZES = ChunkSizes()
 pieces = st.lists(st.sampled_from(["word ", "line\n", "para.\n\n", "End. ", "x" * 400, "日本語。", "  "]), max_size=300)

@@ -11,9 +11,9 @@ import pytest
 from table_calls import Calls
 
 from commonplace.index.words.reader import LexicalReader
-from commonplace.kinds.tables import scopes
-from commonplace.kinds.tables.scopes import NodeScopes
+from commonplace.kinds.tables import states
 from commonplace.kinds.tables.searching import _scope
+from commonplace.kinds.tables.states import NodeScopes
 from commonplace.model import Draft, Filter
 from commonplace.search.plan import plan_lexical
 from commonplace.search.request import parse
@@ -42,8 +42,8 @@ def same(calls: Calls, kept: NodeScopes, place: str) -> None:
 def test_nodes_and_what_is_outside_are_followed_through_any_changes(
     calls: Calls, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(scopes, "LARGE", 4)
-    monkeypatch.setattr(scopes, "FEW", 6)
+    monkeypatch.setattr(states, "LARGE", 4)
+    monkeypatch.setattr(states, "FEW", 6)
     chance = random.Random(seed)
     calls.table({"rows": [row(number) for number in range(6)], "about": LONG})
     for name, type_, at in (("find", "search", ""), ("add", "create", "/rows"), ("remove", "delete", "/rows")):
@@ -69,8 +69,8 @@ def test_nodes_and_what_is_outside_are_followed_through_any_changes(
 
 
 def test_more_than_a_few_outside_are_not_named(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scopes, "LARGE", 4)
-    monkeypatch.setattr(scopes, "FEW", 2)
+    monkeypatch.setattr(states, "LARGE", 4)
+    monkeypatch.setattr(states, "FEW", 2)
     calls.table({"rows": [row(number) for number in range(6)]})
     calls.tool("search", "/rows")
     calls.settle()

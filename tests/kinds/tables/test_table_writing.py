@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from table_calls import Calls, code, refused
 
-from commonplace.kinds.tables import writing
+from commonplace.kinds.tables import edits
 
 
 def test_an_object_gains_changes_and_loses_members(calls: Calls) -> None:
@@ -135,7 +135,7 @@ def test_a_bad_line_among_lines_is_told_by_its_number(calls: Calls, line: str, s
 def test_a_table_grows_no_larger_than_it_may(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     calls.table(["x" * 50])
     calls.tool("create")
-    monkeypatch.setattr(writing, "LARGEST", 100)
+    monkeypatch.setattr(edits, "LARGEST", 100)
     assert "holds at most" in refused(calls.run("create", elements=[{"content": "y" * 60}]))
     assert calls.data() == ["x" * 50]
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from commonplace.errors import Unavailable
 from commonplace.models import open_embedder
-from commonplace.models.embedder import Embedder
 from commonplace.models.hurry import hurried
-from commonplace.models.providers.embedding import _pieces
-from commonplace.models.providers.known import prefixes_of
+from commonplace.models.providers.endpoint import prefixes_of
+from commonplace.models.providers.provided_embedder import _pieces
+from commonplace.models.roles import Embedder
 from commonplace.settings import Settings
-from commonplace.text.tokens import estimate
+from commonplace.text.token_estimates import estimate
 from wire_server import Make, Site, cut_off, reset, says, serving, silent, status, truncated
 
 PATHS = {"ollama": "/api/embed", "openai": "/v1/embeddings", "azure": "/openai/deployments/static/embeddings"}

@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 
 from commonplace.errors import NotFound, Unavailable
 from commonplace.models import open_embedder
-from commonplace.models.providers.breaker import Breaker
-from commonplace.models.providers.endpoint import Misconfigured, read_address
-from commonplace.models.providers.keys import read_keys
-from commonplace.models.providers.opening import (
+from commonplace.models.providers.endpoint import Misconfigured, read_address, read_keys
+from commonplace.models.providers.provided_models import (
     provided_embedder,
     provided_generator,
     provided_reranker,
     provided_summarizer,
 )
+from commonplace.models.providers.provider_line import Breaker
 from commonplace.settings import Settings
 from wire_server import Make, Site
 

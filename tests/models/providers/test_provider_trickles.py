@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from commonplace.errors import Unavailable
-from commonplace.models.providers.opening import provided_generator
+from commonplace.models.providers.provided_models import provided_generator
 from wire_server import Handler, Make, Site
 
 Trouble = Callable[[Handler], None]

@@ -19,7 +19,7 @@ from commonplace.errors import CommonplaceError, Unavailable
 from commonplace.kinds.tables.tools.types import run_tool
 from commonplace.library import Library
 from commonplace.model import JSON, Draft, Filter, Page
-from commonplace.models.providers import wire
+from commonplace.models.providers import provider_line
 from commonplace.profiles.registry import profile
 from commonplace.search.question import HybridAnswer, Question, Search
 from commonplace.settings import Settings
@@ -113,7 +113,7 @@ def test_nothing_is_stored_half_embedded(make: Make, site: Site, trouble: str) -
         coverage = library.embedding.coverage()
         assert (coverage.embedded, coverage.total) == (0, 64)
         site.always = None
-        wire.line_to.cache_clear()  # as if the rest that a failed provider is given were over
+        provider_line.line_to.cache_clear()  # as if the rest that a failed provider is given were over
     with opened(settings) as library:
         assert library.embed() == 64
         assert library.doctor() == []

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from qmd_asking import Ask, asked
 
-from commonplace.text.lines import split_lines
+from commonplace.text.text_lines import split_lines
 
 HEADER = re.compile(r"@@ -(\d+),(\d+) @@ \((\d+) before, (\d+) after\)")
 

@@ -21,7 +21,7 @@ from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.qmd.tools.naming import find
 from commonplace.qmd.tools.reading import gather, shown, skipped
-from commonplace.text.globs import is_glob, matcher
+from commonplace.text.glob_patterns import is_glob, matcher
 from commonplace.tools.tool import Reply
 from opening import open_library
 from qmd_library import SPECIAL, Tools, failure, tools_over

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 from urllib.parse import quote
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON
+from commonplace.store.filters import fold_tag
 
 Source = Literal["notes", "media", "chats", "characters", "prompts"]
 
@@ -100,3 +101,12 @@ def read_moment(value: JSON, name: str) -> datetime:
         raise InvalidInput(
             f'{name} "{shown[:60]}" is not an ISO 8601 date; write 2024-05-01 or 2024-05-01T09:30:00Z.', argument=name
         ) from None
+
+
+def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return tags trimmed, each once ignoring case, in the first spelling."""
+    tags_by_fold: dict[str, str] = {}
+    for tag in tags:
+        if tag.strip():
+            tags_by_fold.setdefault(fold_tag(tag), tag.strip())
+    return tuple(tags_by_fold.values())

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from commonplace.errors import NotFound
-from commonplace.kinds.knowledge.finding import KnowledgeSearch
+from commonplace.index.base import WordIndex
+from commonplace.kinds.knowledge.item_reading import ItemReader
+from commonplace.kinds.knowledge.item_search import KnowledgeSearch
 from commonplace.kinds.knowledge.kinds import KIND_OF
-from commonplace.kinds.knowledge.reading import ItemReader
-from commonplace.kinds.knowledge.whole import whole_index
-from commonplace.model import Item, parse_uri
+from commonplace.model import Change, IndexedItem, Item, parse_uri
 from commonplace.space import Space
+from commonplace.store.base import Store
+
+FOLDER = "whole"
+
+
+class _Whole:
+    """The log as this index reads it: whole items in place of chunks."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def last_change(self) -> int:
+        return self._store.last_change()
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        return self._store.changes(after, limit)
+
+    def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:
+        return self._store.whole(item_ids)
+
+
+def whole_index(space: Space) -> WordIndex:
+    """Return the space's index of whole items, kept where its index of passages is."""
+    return space.make_words(space.indexes / FOLDER, _Whole(space.store), space.settings.language)
+
 
 _LABELS = {"media": "media item", "chats": "conversation"}
 

@@ -6,14 +6,29 @@ A record names its item by `uid`, else by `id`, else by what it says. `put_recor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import uuid4
 
 from commonplace.errors import AlreadyExists, InvalidInput
 from commonplace.ingest.prepare import prepare
-from commonplace.kinds.knowledge import characters, chats, media, notes, prompts
+from commonplace.kinds.knowledge.cards_and_prompts import (
+    CHARACTER_FIELDS,
+    PROMPT_FIELDS,
+    character_record,
+    prompt_record,
+    shape_character,
+    shape_prompt,
+)
+from commonplace.kinds.knowledge.conversations import (
+    CONVERSATION_FIELDS,
+    again,
+    conversation_record,
+    messages_of,
+    put_messages,
+    shape_conversation,
+)
 from commonplace.kinds.knowledge.kinds import (
     KINDS,
     MOST_NUMBER,
@@ -21,27 +36,35 @@ from commonplace.kinds.knowledge.kinds import (
     by_id,
     checked_id,
     checked_uid,
+    clean_tags,
     moment_text,
     number_of,
     read_moment,
     shown_id,
 )
-from commonplace.kinds.knowledge.messages import again, messages_of, put_messages
-from commonplace.kinds.knowledge.shape import Shaped, mapping, optional, strings, truth, whole
+from commonplace.kinds.knowledge.media import MEDIA_FIELDS, media_record, shape_media
+from commonplace.kinds.knowledge.shape import (
+    Shaped,
+    mapping,
+    optional,
+    shape_note,
+    strings,
+    truth,
+    whole,
+)
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.base import Store
-from commonplace.store.filters import fold_tag
 
 Status = Literal["created", "updated", "unchanged", "deleted"]
 
 _BATCH = 200
 _COMMON = ("kind", "id", "uid", "title", "body", "tags", "metadata", "created_at", "updated_at", "version", "deleted")
 _OWN: Mapping[str, tuple[str, ...]] = {
-    "note": notes.FIELDS,
-    "media": media.FIELDS,
-    "conversation": chats.FIELDS,
-    "character": characters.FIELDS,
-    "prompt": prompts.FIELDS,
+    "note": (),
+    "media": MEDIA_FIELDS,
+    "conversation": CONVERSATION_FIELDS,
+    "character": CHARACTER_FIELDS,
+    "prompt": PROMPT_FIELDS,
 }
 _EXPORTED = ("character", "note", "media", "conversation", "prompt")
 """Characters before the conversations that name them."""
@@ -181,15 +204,15 @@ class _Put:
         record = self._record
         match self._kind:
             case "note":
-                return notes.shape(record)
+                return shape_note(record)
             case "media":
-                return media.shape(record)
+                return shape_media(record)
             case "character":
-                return characters.shape(record, self._tags)
+                return shape_character(record, self._tags)
             case "prompt":
-                return prompts.shape(record, self._tags)
+                return shape_prompt(record, self._tags)
             case _:
-                return chats.shape(record, self._character())
+                return shape_conversation(record, self._character())
 
     def _character(self) -> str | None:
         """Return the key of a conversation's character. A missing one is left out, with a warning."""
@@ -268,15 +291,6 @@ def new_key(store: Store, kind: str) -> str:
             return key
 
 
-def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return tags trimmed, each once ignoring case, in the first spelling."""
-    tags_by_fold: dict[str, str] = {}
-    for tag in tags:
-        if tag.strip():
-            tags_by_fold.setdefault(fold_tag(tag), tag.strip())
-    return tuple(tags_by_fold.values())
-
-
 def check_name_free(store: Store, name: str, item: Item | None) -> None:
     """Raise AlreadyExists where another prompt has this name, ignoring case."""
     others = [other for other in store.named("prompt", name) if item is None or other != item.id]
@@ -333,8 +347,7 @@ def _with_unknown_in_metadata(kind: str, record: Mapping[str, JSON]) -> tuple[Ma
     metadata = {**unknown, **mapping(record, "metadata")}
     names = ", ".join(f'"{name}"' for name in unknown)
     known_fields = {name: value for name, value in record.items() if name in known_names}
-    many = len(unknown) > 1
-    warning = f"{names} {'are no fields' if many else 'is no field'} of a {kind}; kept in metadata."
+    warning = f"{names} {'are no fields' if len(unknown) > 1 else 'is no field'} of a {kind}; kept in metadata."
     return {**known_fields, "metadata": metadata}, [warning]
 
 
@@ -374,14 +387,14 @@ def _record(store: Store, item: Item, uid: str) -> dict[str, JSON]:
 def _own(store: Store, item: Item) -> dict[str, JSON]:
     match item.kind:
         case "media":
-            return media.record(item, store.cues(item.id), store.chunks_of(item.id))
+            return media_record(item, store.cues(item.id), store.chunks_of(item.id))
         case "character":
             attached = store.attachments_of(item.id)
-            return characters.record(item, attached[0][0] if attached else None)
+            return character_record(item, attached[0][0] if attached else None)
         case "prompt":
-            return prompts.record(item)
+            return prompt_record(item)
         case "conversation":
             key = item.fields.get("character")
-            return chats.record(item, messages_of(store, item), shown_id("character", key) if key else None)
+            return conversation_record(item, messages_of(store, item), shown_id("character", key) if key else None)
         case _:
-            return notes.record(item)
+            return {}  # a note has no fields of its own

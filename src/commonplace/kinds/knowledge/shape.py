@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, Draft, Span
 from commonplace.store.rows import Attachment, Cue
-from commonplace.text.lines import line_of, line_starts
+from commonplace.text.text_lines import line_of, line_starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,40 +119,7 @@ class BodyLines:
         return Span(self._body[start:end], start, end, first, last, (), anchor)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One field of a record as Markdown: its name for programs, its heading, its text."""
-
-    field: str
-    heading: str
-    text: str
-
-
-LONGEST_CHUNK = 4000
-
-
-def render(sections: Iterable[Section]) -> tuple[str, tuple[Span, ...]]:
-    """Return a body of sections, and at least one span for each: of its text, not of its heading."""
-    body, places = "", list[tuple[int, int, str]]()
-    for section in sections:
-        body += ("\n\n" if body else "") + f"## {section.heading}\n\n"
-        for start, end in _cut(section.text):
-            places.append((len(body) + start, len(body) + end, section.field))
-        body += section.text
-    lines = BodyLines(body)
-    return body, tuple(lines.span(start, end, {"field": field}) for start, end, field in places)
-
-
-def _cut(text: str) -> Iterable[tuple[int, int]]:
-    """Yield the pieces of a long field, cut at the end of a paragraph, line or word."""
-    start = 0
-    while len(text) - start > LONGEST_CHUNK:
-        window = text[start : start + LONGEST_CHUNK]
-        cut = max(
-            (at + len(sign) for sign in ("\n\n", "\n", " ") if (at := window.rfind(sign)) > LONGEST_CHUNK // 2),
-            default=0,
-        )
-        end = start + (cut or LONGEST_CHUNK)
-        yield start, end
-        start = end
-    yield start, len(text)
+def shape_note(record: Mapping[str, JSON]) -> Shaped:
+    """Return the draft that a note's record describes. Raise InvalidInput."""
+    title = needed(record, "title", "note")
+    return Shaped(Draft("note", "0", title=title, body=string(record, "body"), format="markdown"))

@@ -15,14 +15,14 @@ from commonplace.ingest.embedding import Embedding
 from commonplace.kinds.memories.entry import GenerationFailed
 from commonplace.model import Filter
 from commonplace.models import EXTRACTIVE, open_summarizer
-from commonplace.models.generator import Generator
 from commonplace.models.hurry import hurried
-from commonplace.models.providers.failures import RequestRefused, TooLong
+from commonplace.models.providers.replies import RequestRefused, TooLong
+from commonplace.models.roles import Generator
 from commonplace.settings import Settings
 from commonplace.store.base import Store
 from commonplace.store.rows import Job, Model, Write
 from commonplace.text.summary import extract
-from commonplace.text.tokens import estimate, reach, safe_cut
+from commonplace.text.token_estimates import estimate, reach, safe_cut
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,7 @@
-"""Jobs that a write leaves for later: indexing, embedding, changing generations. Safe to kill, safe to repeat."""
+"""Jobs that a write leaves for later: indexing, embedding, changing generations, sending to a service.
+
+Safe to kill, safe to repeat.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,81 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commonplace.errors import CommonplaceError
+import numpy as np
+
+from commonplace.errors import CommonplaceError, Unavailable
+from commonplace.index.base import Progress, ServiceIndex
 from commonplace.ingest.embedding import Embedding
 from commonplace.kinds.tables.indexing import Indexer
-from commonplace.kinds.tables.remote import Remote
+from commonplace.model import item_of
 from commonplace.store.rows import LONGEST_WAIT
 from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import TableJob, TableRow
+from commonplace.store.table_rows import Nodes, TableJob, TableRow
 
+MOST_FOLLOWED = 100_000
+"""Changes that are searched for those of one place; with more, all of the place counts as pending."""
 LEASE_S = 10.0
 MOST_ATTEMPTS = 3
 PAUSES_S = (1.0, 10.0)
 LONGEST_ERROR = 500
 EMBEDDED = 512
 """Nodes whose missing vectors one step looks for."""
-
 WRITTEN = 100_000
 SENDING = "sending"
 """A mark in the progress of a job whose own work is done: only sending to a service is left."""
-
 STEP_S = 0.5
 _machine = socket.gethostname()
 _working = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """The chunks of one place that are still to be sent, those that were rejected, and a sentence about either."""
+
+    pending: int = 0
+    rejected: int = 0
+    reason: str = ""
+
+
+NOTHING = Lack()
+
+
+class Remote:
+    """The index that a service holds for one library."""
+
+    def __init__(self, store: TableStore, index: ServiceIndex, embedding: Embedding) -> None:
+        self._store, self.index, self._embedding = store, index, embedding
+
+    def send(self, progress: Progress) -> None:
+        """Send what the service lacks, with the vectors there are. Raise Unavailable where it does not take all."""
+        model = self._embedding.serving()
+        if model is not None:
+            self.index.use(model.fingerprint, model.dims)
+        self.index.catch_up(progress)
+        if trouble := self.index.trouble():
+            raise Unavailable(trouble)
+
+    def lack(self, nodes: Nodes) -> Lack:
+        """Return what the service has not acknowledged of some nodes."""
+        refused = [(item_of(chunk), reason) for chunk, reason in self.index.refusals()]
+        inside = np.isin(np.array([item for item, _ in refused], dtype=np.int64), nodes.items)
+        reasons = [reason for (_, reason), is_inside in zip(refused, inside, strict=True) if is_inside]
+        pending = self._pending(nodes)
+        reason = self.index.trouble() if pending else ""
+        return Lack(pending, len(reasons), reason or next(iter(reasons), ""))
+
+    def _pending(self, nodes: Nodes) -> int:
+        model, last = self._embedding.serving(), self._store.last_change()
+        position = self.index.position_of(model.fingerprint) if model else self.index.position()
+        if position >= last:
+            return 0
+        if last - position > MOST_FOLLOWED:
+            return int(nodes.chunks.sum())
+        changed = [change.item_id for change in self._store.changes(position, MOST_FOLLOWED)]
+        return int(nodes.chunks[np.isin(nodes.items, np.array(changed, dtype=np.int64))].sum())
 
 
 class Jobs:

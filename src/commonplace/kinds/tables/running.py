@@ -3,28 +3,146 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from commonplace.errors import InvalidInput, TooLarge
+from commonplace.kinds.tables.edits import Edits, PathMissing, Writing
 from commonplace.kinds.tables.jobs import Jobs
 from commonplace.kinds.tables.pointers import Tokens, tokens
 from commonplace.kinds.tables.queries import Queries
 from commonplace.kinds.tables.query_worker import LARGEST as LARGEST_ANSWER
 from commonplace.kinds.tables.searching import TableSearch
-from commonplace.kinds.tables.selecting import preview, rows_of, select
-from commonplace.kinds.tables.shapes import describe
 from commonplace.kinds.tables.states import States
-from commonplace.kinds.tables.writing import Edits, PathMissing, Writing
 from commonplace.model import JSON
 from commonplace.store.shredding import dumps, size_of
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import Missing, TableRow, ToolRow
 
+DEEPEST = 12
+MOST_KEYS = 200
+LOOKED_AT = 100
+PREVIEWED = 20
+_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 CATCHING_UP_S = 1.0
 """Seconds that a search works on pending jobs before it answers from what is indexed."""
-
 Args = Mapping[str, Any]
+
+
+def kind_of(value: JSON) -> str:
+    """Return `object`, `array`, `string`, `integer`, `number`, `boolean` or `null`."""
+    if isinstance(value, dict):
+        return "object"
+    return "array" if isinstance(value, list) else _NAMES[type(value)]
+
+
+def describe(value: JSON) -> dict[str, JSON]:
+    """Return the answer of `get_data_schema`."""
+    cuts: dict[str, None] = {}
+    schema = _shape(value, 0, cuts)
+    keys = list(value)[:PREVIEWED] if isinstance(value, dict) else []
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        keys = list(value[0])[:PREVIEWED]
+    count = len(value) if isinstance(value, dict | list | str) else 0
+    meta: dict[str, JSON] = {"root_type": kind_of(value), "count": count, "keys_preview": keys}
+    if cuts:
+        meta["cut"] = f"The schema is cut: {' and '.join(cuts)}."
+    return {"schema": schema, "meta": meta}
+
+
+def _shape(value: JSON, depth: int, cuts: dict[str, None]) -> JSON:
+    if not isinstance(value, dict | list):
+        return f"<{kind_of(value)}>"
+    if depth >= DEEPEST:
+        cuts[f"it shows {DEEPEST} levels"] = None
+        return f"<{kind_of(value)}>"
+    if isinstance(value, list):
+        return _merged([_shape(member, depth + 1, cuts) for member in value[:LOOKED_AT]], cuts) if value else []
+    if len(value) > MOST_KEYS:
+        cuts[f"it shows {MOST_KEYS} keys of an object"] = None
+    return {key: _shape(value[key], depth + 1, cuts) for key in list(value)[:MOST_KEYS]}
+
+
+def _merged(shapes: Sequence[Any], cuts: dict[str, None]) -> list[JSON]:
+    return [_joined(shapes, cuts)]
+
+
+def _joined(shapes: Sequence[Any], cuts: dict[str, None]) -> JSON:
+    """Return one shape for several: keys of objects together, kinds that differ side by side."""
+    if all(isinstance(shape, dict) for shape in shapes):
+        keys: dict[str, list[Any]] = {}
+        for shape in shapes:
+            for key, member in shape.items():
+                keys.setdefault(key, []).append(member)
+        if len(keys) > MOST_KEYS:
+            cuts[f"it shows {MOST_KEYS} keys of an object"] = None
+        return {key: _joined(members, cuts) for key, members in list(keys.items())[:MOST_KEYS]}
+    if all(isinstance(shape, list) for shape in shapes):
+        inner = [shape[0] for shape in shapes if shape]
+        return [_joined(inner, cuts)] if inner else []
+    kinds: set[str] = set()
+    for shape in shapes:
+        kinds |= {"object"} if isinstance(shape, dict) else {"array"} if isinstance(shape, list) else _kinds(shape)
+    return f"<{'|'.join(sorted(kinds))}>"
+
+
+def _kinds(shape: str) -> set[str]:
+    return set(shape[1:-1].split("|"))
+
+
+def rows_of(value: JSON, tool_type: str) -> list[dict[str, JSON]]:
+    """Return the value as a list of objects. Raise InvalidInput where it is none."""
+    if not isinstance(value, list):
+        raise InvalidInput(
+            f"{tool_type} needs a list of objects, and there is {_article(kind_of(value))} {kind_of(value)} at "
+            "json_path. Bind the tool to a list.",
+            argument="json_path",
+        )
+    for place, row in enumerate(value):
+        if not isinstance(row, dict):
+            raise InvalidInput(
+                f"{tool_type} needs a list of objects, and element {place} is {_article(kind_of(row))} "
+                f"{kind_of(row)}. Use query_data or get_all_data.",
+                argument="json_path",
+            )
+    return value
+
+
+def _article(kind: str) -> str:
+    return "an" if kind[0] in "aio" else "a"
+
+
+def preview(rows: Sequence[dict[str, JSON]], keys: Sequence[str], limit: int, offset: int) -> dict[str, JSON]:
+    """Return the named fields of each row, in the row's order."""
+    fields = set(keys)
+    shown = [{key: value for key, value in row.items() if key in fields} for row in rows[offset : offset + limit]]
+    return _page(shown, range(offset, offset + len(shown)), len(rows), offset)
+
+
+def select(
+    rows: Sequence[dict[str, JSON]], field: str, keys: Sequence[JSON], limit: int, offset: int
+) -> dict[str, JSON]:
+    """Return whole rows whose field has one of these values, compared by their JSON text: 12 and "12" are the same."""
+    texts = {text for key in keys if (text := _text(key)) is not None}
+    matching = [place for place, row in enumerate(rows) if field in row and _text(row[field]) in texts]
+    page_rows = matching[offset : offset + limit]
+    return _page([rows[place] for place in page_rows], page_rows, len(matching), offset)
+
+
+def _text(value: JSON) -> str | None:
+    """Return a scalar as text, None for a container."""
+    if isinstance(value, dict | list):
+        return None
+    return value if isinstance(value, str) else dumps(value)
+
+
+def _page(rows: Sequence[Any], places: Sequence[int], total: int, offset: int) -> dict[str, JSON]:
+    return {
+        "rows": list(rows),
+        "json_paths": [f"/{place}" for place in places],
+        "total": total,
+        "has_more": offset + len(rows) < total,
+    }
 
 
 class ToolRunner:

@@ -16,10 +16,9 @@ from commonplace.errors import Unavailable
 from commonplace.index.base import ServiceIndex, Unacknowledged, WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope, among
 from commonplace.kinds.tables import pointers
-from commonplace.kinds.tables.indexing import Indexer
+from commonplace.kinds.tables.indexing import Indexer, Walk
 from commonplace.kinds.tables.pointers import Tokens, is_inside, plain_tokens, relative, render
-from commonplace.kinds.tables.scopes import NodeScopes
-from commonplace.kinds.tables.walking import Walk
+from commonplace.kinds.tables.states import NodeScopes
 from commonplace.model import JSON, Chunk
 from commonplace.search.blend import falling
 from commonplace.search.engine import Floats, Semantic, deepen, in_time, reciprocal

@@ -1,17 +1,29 @@
-"""The address at which a model is served, and the limits to be kept with its server."""
+"""The address at which a model is served, the limits to be kept with its server, its key, and the prefixes it wants.
+
+Keys come from the environment, or from a file that nobody else can read, never from a setting.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import stat
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from commonplace.errors import Unavailable
+from commonplace.settings import PREFIX
 
 OLLAMA_PORT = 11434
 _ALL_INTERFACES = ("0.0.0.0", "::", "[::]")  # noqa: S104 - where a server listens, which is nowhere to connect to
 _PLAIN = re.compile(r"[!-~]+")
+_ARCTIC = "Represent this sentence for searching relevant passages: "
+_QWEN = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
+_PRIVATE = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Misconfigured(Unavailable):
@@ -127,3 +139,81 @@ def _split(url: str, setting: str) -> SplitResult:
     except ValueError:
         raise Misconfigured(f"{setting} must be an http or https address such as http://127.0.0.1:8000/v1.") from None
     return parts
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    query: str = ""
+    passage: str = ""
+
+
+_KNOWN: tuple[tuple[str, Prefixes], ...] = (
+    ("nomic-embed", Prefixes("search_query: ", "search_document: ")),
+    ("embeddinggemma", Prefixes("task: search result | query: ", "title: none | text: ")),
+    ("qwen3-embedding", Prefixes(_QWEN)),
+    ("arctic-embed2", Prefixes("query: ")),
+    ("arctic-embed-l-v2", Prefixes("query: ")),
+    ("arctic-embed-m-v2", Prefixes("query: ")),
+    ("arctic-embed", Prefixes(_ARCTIC)),
+    ("mxbai-embed", Prefixes(_ARCTIC)),
+    ("bge-m3", Prefixes()),
+    ("bge-", Prefixes(_ARCTIC)),
+    ("multilingual-e5", Prefixes("query: ", "passage: ")),
+    ("e5-small", Prefixes("query: ", "passage: ")),
+    ("e5-base", Prefixes("query: ", "passage: ")),
+    ("e5-large", Prefixes("query: ", "passage: ")),
+)
+"""Fragments of names, the first that fits counts. `instruct` variants of e5 want an instruction of the user's own."""
+
+
+def prefixes_of(model: str) -> Prefixes:
+    """Return the prefixes of the model with this name, whatever tag, owner or folder stands around it.
+
+    They are empty where none are known.
+    """
+    name = model.lower()
+    if "instruct" in name and "qwen3" not in name:
+        return Prefixes()
+    return next((prefixes for fragment, prefixes in _KNOWN if fragment in name), Prefixes())
+
+
+def find_key(provider: Provider, host: str, role: str, path: Path, environment: Mapping[str, str], *, own: bool) -> str:
+    """Return the key for a provider at a host, or "" where there is none. The nearest wins:
+
+    COMMONPLACE_EMBEDDER_KEY and its like, the file's entry for the host, the provider's own variable, the file's entry
+    for the provider. The last two are for its `own` address: a key is not sent to whoever else speaks the same way.
+    """
+    key_by_name = read_keys(path)
+    places = [environment.get(f"{PREFIX}{role.upper()}_KEY", ""), key_by_name.get(host, "")]
+    if own:
+        places += [environment.get(provider.key_variable, ""), key_by_name.get(provider.name, "")]
+    key = next((place.strip() for place in places if place.strip()), "")
+    if not key.isascii() or any(character.isspace() for character in key):
+        raise Misconfigured(f"The key for {provider.name} at {host} has characters that no key has. Write it again.")
+    return key
+
+
+def read_keys(path: Path) -> dict[str, str]:
+    """Return keys by host or provider, from a TOML file. Refuse one that others can read: who knows who has."""
+    try:
+        with path.open("rb") as file:
+            _require_private(path, os.fstat(file.fileno()))
+            keys = tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError):  # neither says what is in the file: the parser's own words may quote it
+        raise Misconfigured(
+            f'{path} cannot be read. Write lines such as openai = "the key", or move it away.'
+        ) from None
+    return {name: _text(path, name, value) for name, value in keys.items()}
+
+
+def _require_private(path: Path, state: os.stat_result) -> None:
+    if state.st_mode & _PRIVATE:
+        raise Misconfigured(f"{path} holds keys and others can read it. Run `chmod 600 {path}`.")
+
+
+def _text(path: Path, name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise Misconfigured(f"{path} has something else than a text for {name!r}. Put the key in quotes.")
+    return value

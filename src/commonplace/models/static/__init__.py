@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
 from commonplace.models.catalog import Card, Progress
-from commonplace.models.embedder import Carded, Vectors, unit
-from commonplace.models.tokens import Tokens
+from commonplace.models.pieces import Tokens
+from commonplace.models.roles import Carded, Vectors, unit
 
 SHIPPED = Path(__file__).parent
 _DTYPES = {"F32": np.float32, "F16": np.float16}

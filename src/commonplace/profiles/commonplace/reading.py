@@ -9,8 +9,8 @@ from itertools import accumulate
 from commonplace.errors import CommonplaceError, NotFound
 from commonplace.model import JSON, Chunk, Item, uri_of
 from commonplace.space import Space
-from commonplace.text.lines import line_starts, split_lines
-from commonplace.text.tokens import estimate, reach, safe_cut
+from commonplace.text.text_lines import line_starts, split_lines
+from commonplace.text.token_estimates import estimate, reach, safe_cut
 from commonplace.tools.addresses import CHUNK, span
 from commonplace.tools.budget import FRAME, cut_down, tokens_of
 from commonplace.tools.locating import (
@@ -112,7 +112,7 @@ def _located(space: Space, uri: str, from_line: int) -> TextRange:
 
 
 def _conversation(space: Space, item: Item) -> str:
-    from commonplace.kinds.knowledge.reading import rendered  # a room of its own, that only conversations need
+    from commonplace.kinds.knowledge.item_reading import rendered  # a room of its own, that only conversations need
 
     return rendered(space.store, item)
 
@@ -173,7 +173,7 @@ def _among_others(space: Space, place: TextRange, room: int) -> TextRange:
 
     A message too long for neighbors stays alone and continues by its own lines.
     """
-    from commonplace.kinds.knowledge.reading import spoken
+    from commonplace.kinds.knowledge.item_reading import spoken
 
     conversation = space.get(uri_of("conversation", "", place.item.parent), body=False)
     said = spoken(space.store, conversation)

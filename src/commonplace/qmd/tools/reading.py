@@ -19,8 +19,8 @@ from commonplace.qmd.tools.directory import Directory, directory
 from commonplace.qmd.tools.naming import Excluded, NamedLines, NoDocument, address, find, locate, without_scheme
 from commonplace.space import Space
 from commonplace.store.rows import Name
-from commonplace.text.globs import is_glob, matcher, split_union
-from commonplace.text.lines import split_lines
+from commonplace.text.glob_patterns import is_glob, matcher, split_union
+from commonplace.text.text_lines import split_lines
 from commonplace.tools.tool import Call, Reply
 
 MIME_TYPE = "text/markdown"

@@ -29,7 +29,7 @@ from commonplace.store.filters import (
     shape_of,
     shapes,
 )
-from commonplace.text.globs import place_regex
+from commonplace.text.glob_patterns import place_regex
 
 HEAD = 100
 """How many characters of a text are indexed."""

@@ -21,7 +21,7 @@ from commonplace.store.filters import (
     number,
     shape_of,
 )
-from commonplace.text.globs import place_matcher
+from commonplace.text.glob_patterns import place_matcher
 
 HELD_BY = "items.id in (select item_id from metadata_holders"
 _NUMBER = "('integer', 'real')"

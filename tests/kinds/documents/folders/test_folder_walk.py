@@ -27,7 +27,7 @@ from commonplace.kinds.documents.folders.walk import (
     verdict,
     walk,
 )
-from commonplace.text.globs import matcher
+from commonplace.text.glob_patterns import matcher
 
 GENERATED = {"node_modules", "vendor", "dist", "build", "__pycache__"}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from commonplace.errors import InvalidInput
 from commonplace.kinds.documents.folders.walk import SKIPPED_FOLDERS
 from commonplace.kinds.documents.packages.package_paths import IMPLIED, Globs, check_globs
-from commonplace.text.globs import matcher
+from commonplace.text.glob_patterns import matcher
 
 PARTS = ["a", "b.md", "docs", "x.txt", "build", "dist", ".git", ".hidden.md", "node_modules", "a.b"]
 PIECES = ["*", "**", "a", "*.md", "docs", "?", "[a-c]*", "{a,docs}", "build", ".git", ".*", "*.{md,txt}", "b*", "dist"]

@@ -8,7 +8,7 @@ import pytest
 from knowledge_calls import Tools
 
 from commonplace.errors import NotFound
-from commonplace.kinds.knowledge.tools.resources import RESOURCES
+from commonplace.kinds.knowledge.tools.library_resources import RESOURCES
 from commonplace.library import Library
 from commonplace.tools.tool import Call
 from opening import library_settings

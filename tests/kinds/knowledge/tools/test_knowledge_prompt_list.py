@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 from mcp import Client
 
-from commonplace.kinds.knowledge.tools.library_prompts import state
+from commonplace.kinds.knowledge.tools.library_resources import prompts_state
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.server.mcp import make_server
@@ -17,16 +17,16 @@ from commonplace.settings import Settings
 
 
 def test_only_prompts_make_another_list(library: Library) -> None:
-    empty = state(library)
+    empty = prompts_state(library)
     library.put(Draft("note", "tea", body="Not a prompt."))
-    assert state(library) == empty
+    assert prompts_state(library) == empty
     library.put(Draft("prompt", "1", title="Greet", body="Hello"))
-    one = state(library)
+    one = prompts_state(library)
     assert one != empty
     library.put(Draft("prompt", "1", title="Greet warmly", body="Hello"))
-    assert state(library) not in (empty, one)
+    assert prompts_state(library) not in (empty, one)
     library.delete("prompts://1")
-    assert state(library) == empty
+    assert prompts_state(library) == empty
 
 
 def test_a_client_hears_that_a_prompt_was_created(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from memory_calls import Tools, stored
 
 from commonplace.kinds.memories.tools.environment import aliases
 from commonplace.library import Library
-from commonplace.text.tokens import estimate
+from commonplace.text.token_estimates import estimate
 from opening import open_library
 from wire_server import Handler, Site, cut_off, reset, says, serving, silent, status, truncated
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from commonplace.errors import InvalidInput
 from commonplace.ingest.files.read import decode
-from commonplace.text.globs import Matcher, matcher, plain_matcher, split_union
+from commonplace.text.glob_patterns import Matcher, matcher, plain_matcher, split_union
 
 RULE_FILE, GIT_RULE_FILE = ".commonplaceignore", ".gitignore"
 LARGEST_RULE_FILE = 1 << 20

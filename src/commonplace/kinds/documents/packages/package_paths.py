@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.documents.folders.walk import SKIPPED_FOLDERS
-from commonplace.text.globs import SPECIAL, Matcher, expand, plain_matcher
+from commonplace.text.glob_patterns import SPECIAL, Matcher, expand, plain_matcher
 
 MANIFEST = "manifest.json"
 LONGEST_ID = 1000

@@ -4,31 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from commonplace.kinds.knowledge.tools import characters, chats, everything, library_prompts, media, notes, prompts
-from commonplace.kinds.knowledge.tools.library_prompts import PROMPTS
-from commonplace.kinds.knowledge.tools.research_tools import FETCH, SEARCH
-from commonplace.kinds.knowledge.tools.resources import RESOURCES
-from commonplace.kinds.knowledge.tools.written import WRITING
+from commonplace.kinds.knowledge.tools.everything import READING
+from commonplace.kinds.knowledge.tools.library_resources import PROMPTS, RESOURCES, prompts_state
+from commonplace.kinds.knowledge.tools.research import FETCH, SEARCH
+from commonplace.kinds.knowledge.tools.write_tools import WRITING
 from commonplace.tools.profile import Profile
 
 if TYPE_CHECKING:
     from commonplace.space import Space
 
-READING = (
-    notes.SEARCH,
-    notes.GET,
-    media.SEARCH,
-    media.GET,
-    media.TRANSCRIPT,
-    chats.SEARCH,
-    chats.GET,
-    characters.SEARCH,
-    characters.GET,
-    prompts.SEARCH,
-    prompts.GET,
-    everything.SEARCH,
-    everything.GET,
-)
 TOOLS = (*READING, *WRITING)
 
 _INSTRUCTIONS = """\
@@ -56,5 +40,5 @@ PROFILE = Profile(
     aliases=(SEARCH, FETCH),
     resources=RESOURCES,
     prompts=PROMPTS,
-    lists={"prompts": library_prompts.state},
+    lists={"prompts": prompts_state},
 )

@@ -7,11 +7,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from commonplace.errors import Busy, CommonplaceError, InvalidInput, NotFound, StorageFull, Unavailable
-from commonplace.kinds.knowledge import Knowledge
-from commonplace.kinds.knowledge.finding import Results, SearchRequest, SourceLimits
+from commonplace.kinds.knowledge.item_search import Results, SearchRequest, SourceLimits
 from commonplace.kinds.knowledge.kinds import SOURCE_OF, SOURCES
-from commonplace.kinds.knowledge.tools import characters, chats, media, notes, prompts
-from commonplace.kinds.knowledge.tools.finding import READS, open_turn
+from commonplace.kinds.knowledge.knowledge import Knowledge
+from commonplace.kinds.knowledge.tools.item_answers import (
+    READS,
+    ResultPage,
+    Warning,
+    compact_get,
+    compact_search,
+    either_get,
+    either_search,
+    open_turn,
+    paging_ignored,
+    read,
+    read_rendered,
+    search_response,
+    warning,
+)
 from commonplace.kinds.knowledge.tools.options import (
     ID,
     OFFSET,
@@ -28,16 +41,30 @@ from commonplace.kinds.knowledge.tools.options import (
     turn,
     wished,
 )
-from commonplace.kinds.knowledge.tools.reading import paging_ignored, read, read_rendered
-from commonplace.kinds.knowledge.tools.results import (
-    ResultPage,
-    Warning,
-    compact_get,
-    compact_search,
-    either_get,
-    either_search,
-    search_response,
-    warning,
+from commonplace.kinds.knowledge.tools.source_tools import (
+    CHARACTER,
+    CHARACTERS_GET,
+    CHARACTERS_SEARCH,
+    CHATS_GET,
+    CHATS_SEARCH,
+    DATE_FROM,
+    DATE_TO,
+    KEYWORDS,
+    MEDIA_GET,
+    MEDIA_SEARCH,
+    MEDIA_TRANSCRIPT,
+    MEDIA_TYPES,
+    NOTES_GET,
+    NOTES_SEARCH,
+    PROMPT_FIELDS,
+    PROMPTS_GET,
+    PROMPTS_SEARCH,
+    SENDER,
+    character_limits,
+    chat_limits,
+    media_limits,
+    note_limits,
+    prompt_limits,
 )
 from commonplace.model import JSON, parse_uri
 from commonplace.tools.schema import obj
@@ -135,16 +162,16 @@ def _limits(call: Call, args: Mapping[str, JSON], sources: tuple[str, ...]) -> t
         if name not in sources and filters[name]
     ]
     limits = SourceLimits(
-        keywords=notes.limits_of(filters.get("notes") or {}).keywords,
-        fields=prompts.limits_of(filters.get("prompts") or {}).fields,
-        tags=characters.limits_of(args["query"]).tags,
+        keywords=note_limits(filters.get("notes") or {}).keywords,
+        fields=prompt_limits(filters.get("prompts") or {}).fields,
+        tags=character_limits(args["query"]).tags,
     )
     if "media" in sources:
-        own, own_warnings = media.limits_of(call, filters.get("media") or {}, "filters.media.")
+        own, own_warnings = media_limits(call, filters.get("media") or {}, "filters.media.")
         limits = replace(limits, media_types=own.media_types, date_from=own.date_from, date_to=own.date_to)
         warnings += own_warnings
     if "chats" in sources:
-        own, own_warnings = chats.limits_of(call, filters.get("chats") or {}, "filters.chats.")
+        own, own_warnings = chat_limits(call, filters.get("chats") or {}, "filters.chats.")
         limits = replace(limits, by=own.by, character=own.character, sender=own.sender)
         warnings += own_warnings
     return limits, warnings
@@ -208,10 +235,10 @@ _SOURCES = {
 _BY = {"type": "string", "enum": ["both", "title", "message"]}
 FILTERS = {
     **obj(
-        media=obj(media_types=media.TYPES, date_from=media.DATE_FROM, date_to=media.DATE_TO, order_by=ORDER_BY),
-        notes=obj(keywords=notes.KEYWORDS),
-        chats=obj(by=_BY, character_id=chats.CHARACTER, sender=chats.SENDER),
-        prompts=obj(fields=prompts.FIELDS),
+        media=obj(media_types=MEDIA_TYPES, date_from=DATE_FROM, date_to=DATE_TO, order_by=ORDER_BY),
+        notes=obj(keywords=KEYWORDS),
+        chats=obj(by=_BY, character_id=CHARACTER, sender=SENDER),
+        prompts=obj(fields=PROMPT_FIELDS),
         characters=obj(),
     ),
     "description": 'Arguments of each source\'s own search, as {"media": {"media_types": ["pdf"]}}.',
@@ -280,3 +307,20 @@ GET = Tool(
     check=check,
     meta=READS,
 )
+
+READING = (
+    NOTES_SEARCH,
+    NOTES_GET,
+    MEDIA_SEARCH,
+    MEDIA_GET,
+    MEDIA_TRANSCRIPT,
+    CHATS_SEARCH,
+    CHATS_GET,
+    CHARACTERS_SEARCH,
+    CHARACTERS_GET,
+    PROMPTS_SEARCH,
+    PROMPTS_GET,
+    SEARCH,
+    GET,
+)
+"""The tools that read, those of each source first."""

@@ -24,7 +24,7 @@ from commonplace.kinds.memories.memories import Memories
 from commonplace.model import JSON
 from commonplace.store.filters import micros
 from commonplace.store.rows import MOST_NUMBER, Attachment, Past
-from commonplace.text.tokens import safe_cut
+from commonplace.text.token_estimates import safe_cut
 from commonplace.tools.tool import Answer, Call, Reply
 
 if TYPE_CHECKING:

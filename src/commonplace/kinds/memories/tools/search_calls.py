@@ -29,7 +29,7 @@ from commonplace.kinds.memories.word_query import match_atoms, read
 from commonplace.model import JSON, Entries, Filter
 from commonplace.text.highlight import Highlighter, Sought, marked
 from commonplace.text.languages import code_of
-from commonplace.text.tokens import safe_cut
+from commonplace.text.token_estimates import safe_cut
 from commonplace.tools.tool import Answer, Call
 
 if TYPE_CHECKING:

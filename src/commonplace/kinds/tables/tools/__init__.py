@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from commonplace.kinds.tables.tables import Tables
+from commonplace.kinds.tables import Tables
 from commonplace.kinds.tables.tools import bound, data
 from commonplace.tools.profile import Profile
 

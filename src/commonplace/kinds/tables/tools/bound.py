@@ -6,13 +6,18 @@ from collections.abc import Mapping
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.tables import Tables
-from commonplace.kinds.tables.catalog import TYPES
-from commonplace.kinds.tables.instances import DISABLED, ENABLED
-from commonplace.kinds.tables.naming import find_project
-from commonplace.kinds.tables.tools.data import DESCRIPTION, LIMIT, OFFSET, POINTER, PROJECT_ID, TABLE_ID
-from commonplace.kinds.tables.tools.showing import (
+from commonplace.kinds.tables.names import find_project
+from commonplace.kinds.tables.table_catalog import TYPES
+from commonplace.kinds.tables.tool_instances import DISABLED, ENABLED
+from commonplace.kinds.tables.tools.data import (
     BINDING,
+    DESCRIPTION,
     INSTANCE,
+    LIMIT,
+    OFFSET,
+    POINTER,
+    PROJECT_ID,
+    TABLE_ID,
     TOOL,
     bindings_shown,
     instance_shown,

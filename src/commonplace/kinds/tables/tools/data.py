@@ -1,19 +1,141 @@
-"""Tools for projects and tables."""
+"""Tools for projects and tables; and how projects, tables, tools and instances look in answers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from commonplace.kinds.tables.importing import FORMATS, MODES
-from commonplace.kinds.tables.naming import find_project
+from commonplace.kinds.tables import Tables
+from commonplace.kinds.tables.edits import FORMATS, MODES
+from commonplace.kinds.tables.names import find_project
 from commonplace.kinds.tables.pointers import parse
-from commonplace.kinds.tables.tables import Tables
-from commonplace.kinds.tables.tools.showing import PROJECT, TABLE, listed, page, project_shown, table_shown
+from commonplace.kinds.tables.states import moment
+from commonplace.kinds.tables.tool_instances import DISABLED, ENABLED
 from commonplace.kinds.tables.tools.types import checked
 from commonplace.model import JSON
-from commonplace.tools.schema import BOOLEAN, INTEGER, STRING, Schema, answer, choice, flag, integer, obj, text
+from commonplace.store.table_rows import InstanceRow, ProjectRow, TableRow, ToolRow
+from commonplace.tools.schema import (
+    BOOLEAN,
+    INTEGER,
+    OBJECT,
+    STRING,
+    Schema,
+    answer,
+    choice,
+    flag,
+    integer,
+    many,
+    obj,
+    text,
+)
 from commonplace.tools.tool import ADDS, CHANGES, READ_ONLY, Answer, Call, Tool
+
+PROJECT = answer(project_id=STRING, name=STRING, description=STRING, created_at=STRING)
+TABLE = answer(
+    table_id=STRING,
+    project_id=STRING,
+    name=STRING,
+    description=STRING,
+    searchable=BOOLEAN,
+    version=INTEGER,
+    size_bytes=INTEGER,
+    created_at=STRING,
+    updated_at=STRING,
+)
+TOOL = answer(
+    tool_id=STRING,
+    table_id=STRING,
+    project_id=STRING,
+    json_path=STRING,
+    type=STRING,
+    name=STRING,
+    description=STRING,
+    metadata=OBJECT,
+    created_at=STRING,
+    updated_at=STRING,
+)
+BINDING = answer(tool_id=STRING, name=STRING, type=STRING, status=STRING)
+INSTANCE = answer(
+    instance_id=STRING, name=STRING, description=STRING, status=STRING, key_hint=STRING, bindings=many(BINDING)
+)
+
+
+def page(noun: str, rows: Sequence[JSON], limit: int, offset: int) -> dict[str, JSON]:
+    """Return a part of a list, its total, and whether there is more."""
+    shown = list(rows[offset : offset + limit])
+    return {noun: shown, "total": len(rows), "has_more": offset + len(shown) < len(rows)}
+
+
+def listed(noun: str, schema: Schema) -> Schema:
+    """Return the schema of a part of a list."""
+    properties: dict[str, JSON] = {noun: many(schema), "total": INTEGER, "has_more": BOOLEAN}
+    return answer(**properties)
+
+
+def project_shown(project: ProjectRow) -> dict[str, JSON]:
+    """Return a project as answers show it."""
+    return {
+        "project_id": project.id,
+        "name": project.name,
+        "description": project.description,
+        "created_at": moment(project.created_at),
+    }
+
+
+def table_shown(table: TableRow) -> dict[str, JSON]:
+    """Return a table as answers show it."""
+    return {
+        "table_id": table.id,
+        "project_id": table.project,
+        "name": table.name,
+        "description": table.description,
+        "searchable": table.searchable,
+        "version": table.version,
+        "size_bytes": table.size,
+        "created_at": moment(table.created_at),
+        "updated_at": moment(table.updated_at),
+    }
+
+
+def tool_shown(tables: Tables, tool: ToolRow) -> dict[str, JSON]:
+    """Return a tool as answers show it; a search tool with the state of its index."""
+    table = tables.catalog.table_of(tool)
+    metadata = dict(tool.metadata)
+    if tool.type == "search":
+        metadata["search_index"] = tables.states.search_index(table, tool)
+    return {
+        "tool_id": tool.id,
+        "table_id": table.id,
+        "project_id": table.project,
+        "json_path": tool.json_path,
+        "type": tool.type,
+        "name": tool.name,
+        "description": tool.description,
+        "metadata": metadata,
+        "created_at": moment(tool.created_at),
+        "updated_at": moment(tool.updated_at),
+    }
+
+
+def bindings_shown(tables: Tables, instance: InstanceRow) -> list[JSON]:
+    """Return the bindings of an instance as answers show them."""
+    return [
+        {"tool_id": tool.id, "name": tool.name, "type": tool.type, "status": ENABLED if binding.enabled else DISABLED}
+        for tool, binding in tables.instances.bound(instance)
+    ]
+
+
+def instance_shown(tables: Tables, instance: InstanceRow) -> dict[str, JSON]:
+    """Return an instance as answers show it, without its key."""
+    return {
+        "instance_id": instance.id,
+        "name": instance.name,
+        "description": instance.description,
+        "status": ENABLED if instance.enabled else DISABLED,
+        "key_hint": instance.hint,
+        "bindings": bindings_shown(tables, instance),
+    }
+
 
 LIMIT = integer("How many.", default=100, least=1, most=1000)
 OFFSET: Schema = {"type": "integer", "description": "How many to pass over first.", "default": 0, "minimum": 0}

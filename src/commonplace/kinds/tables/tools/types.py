@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from commonplace.kinds.tables.tables import Tables
+from commonplace.kinds.tables import Tables
 from commonplace.model import JSON
 from commonplace.store.table_rows import ToolRow
 from commonplace.tools.arguments import Signature, check
