@@ -10,7 +10,7 @@ export HF_HUB_OFFLINE := 1
 
 QUICK := tests/text tests/index tests/search tests/tools tests/profiles tests/library tests/kinds/memories tests/test_house.py
 
-.PHONY: run test quick check lint fix docs pictures unit node packages bench eval models clean
+.PHONY: run test quick check lint fix docs pictures browser-all unit node packages release release-check bench eval models clean
 
 run: $(READY)  ## set up, serve a sample from a home of its own (.sample-home) on 127.0.0.1:$(PORT)
 	@sh tools/run.sh $(BIN) $(PORT)
@@ -55,11 +55,20 @@ unit: $(STAMP) models node packages
 	@$(BIN)/commonplace models pull use-multilingual-v3 || echo "WARNING: the multilingual model could not be pulled; its tests are skipped."
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -rs
 
+browser-all: $(STAMP) node packages  ## every screen of the page: light and dark, narrow and wide, with script and without
+	BROWSER_ALL=1 $(BIN)/pytest tests/web/test_browser.py
+
 pictures: $(STAMP)  ## draw what a search prints, for docs/pictures
 	@sh tools/pictures.sh $(BIN)
 
 quick: $(STAMP)  ## a minute and a half: rooms on SQLite with the local index, nothing slow; the slowest five are named
 	@$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not model" -k "not postgres and not turbopuffer" --durations=5 $(QUICK)
+
+release: $(STAMP)  ## build and check what a release publishes; a tag publishes it
+	@sh tools/release.sh $(BIN)
+
+release-check: $(STAMP)  ## install the wheel by pip, uv, uvx and pipx in empty homes, and ask each something
+	$(BIN)/python tools/check_install.py
 
 bench: $(STAMP)
 	$(BIN)/python bench/engine.py --sizes 10000,100000

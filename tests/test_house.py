@@ -22,7 +22,7 @@ LIMITS = {
     "most_bases": 10,
     "private_imports": 0,
     "repeated_classes": 0,
-    "repeated_basenames": 34,
+    "repeated_basenames": 33,
     "lazy_dataclass_importers": 32,
     "riddle_docstrings_percent": 0,
 }

@@ -1,12 +1,12 @@
 #!/bin/sh
 # Install what the tests borrow from Debian: git and ssh to fetch with, openssl for a certificate, pgbouncer for a pooler,
-# strace to see what a server opens and connects to.
+# strace to see what a server opens and connects to, chromium to look at the page with.
 # Where that cannot be done this says which command to run, and the tests that need it are skipped; with CI=true it fails.
 set -eu
 PATH=$PATH:/usr/sbin
 
 wanted=
-for pair in git:git ssh:openssh-client openssl:openssl pgbouncer:pgbouncer strace:strace; do
+for pair in git:git ssh:openssh-client openssl:openssl pgbouncer:pgbouncer strace:strace chromium:chromium; do
     command -v "${pair%%:*}" >/dev/null || wanted="$wanted ${pair#*:}"
 done
 [ -n "$wanted" ] || exit 0

@@ -338,5 +338,7 @@ class Page:
     """The number of items that answer but were asked to be left out."""
     tied: bool = False
     """True: the first that is not shown scores what the last that is shown does."""
+    items: tuple[int, ...] = ()
+    """The ids of the items of all hits known to answer, in their order, each once; see `found`."""
     unplaced: int = 0
     """The number of passages left out because nobody knows how near they are, where that was asked for."""

@@ -1,6 +1,6 @@
 """The process that `kit.forked` forks programs from: it imports every command once, and then waits for requests.
 
-A request is three descriptors for the standard streams, and a line with arguments, environment and folder. The answer
+A request is three descriptors for the standard streams, and a line with the command, environment and folder. The answer
 is the number of its process and, once it has ended, its wait status. Who hangs up early ends the program.
 """
 
@@ -12,6 +12,7 @@ import gc
 import importlib
 import os
 import pkgutil
+import runpy
 import select
 import signal
 import socket
@@ -19,25 +20,23 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
-from pathlib import Path
 from typing import NoReturn
 
 import commonplace
-from commonplace.cli import main as run_program
 
 _BESIDES = ("numpy", "tantivy", "apsw", "uvicorn", "mcp", "starlette.applications")
 
 
 def _import_everything() -> None:
     for module in pkgutil.walk_packages(commonplace.__path__, "commonplace."):
-        if not module.name.endswith("__main__"):  # which runs the program
+        if not module.name.endswith("__main__"):  # which runs a program
             importlib.import_module(module.name)
     for name in _BESIDES:
         importlib.import_module(name)
 
 
-def _become_program(streams: list[int], arguments: list[str], environment: dict[str, str], folder: str) -> NoReturn:
-    """Run the command line in this process, as if it had just been started."""
+def _become_program(streams: list[int], command: list[str], environment: dict[str, str], folder: str) -> NoReturn:
+    """Run a module with arguments in this process, as `python -m` does."""
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
     for descriptor in streams:
@@ -47,14 +46,15 @@ def _become_program(streams: list[int], arguments: list[str], environment: dict[
     os.chdir(folder)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # ruff: noqa: SIM115 (they stay open as long as the program runs)
-    sys.stdin = open(0, closefd=False, encoding="utf-8")
-    sys.stdout = open(1, "w", closefd=False, encoding="utf-8", buffering=1 if os.isatty(1) else -1)
-    sys.stderr = open(2, "w", closefd=False, encoding="utf-8", errors="backslashreplace", buffering=1)
+    encoding = environment.get("PYTHONIOENCODING", "utf-8")
+    sys.stdin = open(0, closefd=False, encoding=encoding)
+    sys.stdout = open(1, "w", closefd=False, encoding=encoding, buffering=1 if os.isatty(1) else -1)
+    sys.stderr = open(2, "w", closefd=False, encoding=encoding, errors="backslashreplace", buffering=1)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
-    sys.argv = [str(Path(commonplace.__file__).with_name("__main__.py")), *arguments]
+    sys.argv = command
     status: str | int | None
     try:
-        run_program()
+        runpy.run_module(command[0], run_name="__main__", alter_sys=True)
     except SystemExit as end:
         status = end.code
     except BaseException:  # noqa: BLE001 (as the interpreter reports what nobody caught)
@@ -80,11 +80,11 @@ def _answer(connection: socket.socket) -> None:
     """Fork the program that is asked for; tell its number and how it ended, or end it when nobody waits any more."""
     _, streams, _, _ = socket.recv_fds(connection, 1, 3)
     with connection.makefile("rb") as lines:
-        arguments, environment, folder = ast.literal_eval(lines.readline().decode("utf-8", "surrogateescape"))
+        command, environment, folder = ast.literal_eval(lines.readline().decode("utf-8", "surrogateescape"))
     program = os.fork()
     if program == 0:
         connection.close()
-        _become_program(streams, arguments, environment, folder)
+        _become_program(streams, command, environment, folder)
     for descriptor in streams:
         os.close(descriptor)
     connection.sendall(f"{program}\n".encode())

@@ -24,11 +24,11 @@ _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "ORT_DISABLE
 """A process with threads cannot be forked safely, and numpy starts some when it is imported."""
 
 
-def forked(*arguments: str) -> list[str]:
-    """Return the command that runs `commonplace` with these arguments, for `subprocess` or a client."""
+def forked(*arguments: str, module: str = "commonplace") -> list[str]:
+    """Return the command that runs a module of ours with these arguments, for `subprocess` or a client."""
     if sys.platform != "linux":
-        return [*PROGRAM, *arguments]
-    return [sys.executable, "-I", "-S", str(_HERE / "fork_client.py"), _address(), *arguments]
+        return [sys.executable, "-m", module, *arguments]
+    return [sys.executable, "-I", "-S", str(_HERE / "fork_client.py"), _address(), module, *arguments]
 
 
 def forked_server(*arguments: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from jsonschema import Draft202012Validator
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, VersionConflict
 from commonplace.ingest.prepare import merge
 from commonplace.kinds.documents.packages.declarations import Declaration, declare
-from commonplace.kinds.documents.packages.sync import SyncTarget, sync
+from commonplace.kinds.documents.packages.package_sync import SyncTarget, sync
 from commonplace.kinds.knowledge.records import put_record
 from commonplace.library import Library
 from commonplace.model import LAST_MOMENT, Draft, Filter

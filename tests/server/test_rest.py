@@ -94,7 +94,7 @@ def test_a_mistake_has_a_status_a_code_and_a_sentence(
         ("GET", "/api/v1/tools/search", 405, "invalid_argument", "POST"),
         ("DELETE", "/api/v1/tools", 405, "invalid_argument", "GET, HEAD"),
         ("POST", "/api/v1/tools/a/b", 404, "not_found", "/openapi.json"),
-        ("GET", "/", 404, "not_found", "/openapi.json"),
+        ("GET", "/nothing", 404, "not_found", "/openapi.json"),
         ("GET", "/mcp/nobody", 404, "not_found", "/mcp"),
     ],
 )

@@ -4,6 +4,7 @@
 2. What is malformed, unknown, expired or revoked is nobody's key; no text makes `verify` raise.
 3. A revocation counts at once, in every process.
 4. Bad input is one sentence, and nothing is written.
+5. A login stands for its key until it ends, is revoked, expires or is idle for twelve hours; the file has its hash.
 """
 
 from __future__ import annotations
@@ -230,3 +231,61 @@ def test_a_newer_file_is_refused_with_what_to_do(file: Accounts) -> None:
         connection.execute("pragma user_version = 999")
     with pytest.raises(StorageBroken, match="Upgrade"):
         Accounts(accounts.path)
+
+
+def test_a_login_stands_for_its_key_until_it_ends(accounts: Any) -> None:
+    accounts.add_user("ann")
+    key = accounts.create_key("ann", ["write"], collections=["guide"])
+    first, second = accounts.log_in(key), accounts.log_in(key)
+    assert first != second
+    assert accounts.verify_login(first) == accounts.verify(key)
+    accounts.log_out(first)
+    assert accounts.verify_login(first) is None
+    assert accounts.verify_login(second) is not None
+    accounts.revoke(key.split("_")[1])
+    assert accounts.verify_login(second) is None
+    assert accounts.log_in(key) is None
+
+
+def test_a_login_ends_with_the_life_of_its_key_and_with_its_user(accounts: Any) -> None:
+    accounts.add_user("ann")
+    short = accounts.log_in(accounts.create_key("ann", expires_in=timedelta(milliseconds=300)))
+    long = accounts.log_in(accounts.create_key("ann"))
+    deadline = time.monotonic() + 20
+    while accounts.verify_login(short):
+        assert time.monotonic() < deadline
+    assert accounts.verify_login(long)
+    accounts.remove_user("ann")
+    assert accounts.verify_login(long) is None
+
+
+def test_a_login_ends_after_twelve_idle_hours_and_a_use_renews_it(
+    accounts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accounts.add_user("ann")
+    start, module = time.time_ns() // 1000, sys.modules[type(accounts).__module__]
+    key = accounts.create_key("ann")
+
+    def go_to(hours: float) -> None:
+        monkeypatch.setattr(module, "now_micros", lambda: start + int(hours * 3_600_000_000))
+
+    login, other = accounts.log_in(key), accounts.log_in(key)
+    go_to(11.9)
+    assert accounts.verify_login(login)
+    go_to(12.5)
+    assert accounts.verify_login(login)
+    assert accounts.verify_login(other) is None
+    go_to(25)
+    assert accounts.verify_login(login) is None
+
+
+@pytest.mark.parametrize("text", ["", "x", "a" * 43, "é" * 43, "a" * 42 + "\n", "' or 1=1 --"])
+def test_no_made_up_text_is_a_login(accounts: Any, text: str) -> None:
+    assert accounts.verify_login(text) is None
+    accounts.log_out(text)
+
+
+def test_what_is_stored_of_a_login_is_its_hash(file: Accounts) -> None:
+    file.add_user("ann")
+    login = file.log_in(file.create_key("ann")) or ""
+    assert login.encode() not in b"".join(part.read_bytes() for part in file.path.parent.iterdir())

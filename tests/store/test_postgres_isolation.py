@@ -35,7 +35,7 @@ from postgres_server import postgres
 from table_parts import fill_tables
 
 SHARED = {"schema_versions"}
-ACCOUNTS = {"users", "keys"}
+ACCOUNTS = {"users", "keys", "logins"}
 """What is in no user's space; tests/store/test_accounts.py fills those."""
 
 

@@ -30,14 +30,12 @@ from commonplace.kinds.documents.packages.declarations import (
     withdraw,
     write_json,
 )
-from commonplace.kinds.documents.packages.folders import sync_holding
 from commonplace.kinds.documents.packages.holdings import Holding, holding_of, holdings, undeclared, unique
-from commonplace.kinds.documents.packages.outcome import SyncOutcome
 from commonplace.kinds.documents.packages.pack import pack as pack_folder
 from commonplace.kinds.documents.packages.pack import save
 from commonplace.kinds.documents.packages.package_paths import IMPLIED, MANIFEST, check_globs
+from commonplace.kinds.documents.packages.package_sync import SyncOptions, SyncReport, SyncTarget, drop, sync_holding
 from commonplace.kinds.documents.packages.source import read_source, without_credentials
-from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget, drop
 from commonplace.kinds.documents.visible import Visible
 from commonplace.library import Library
 from commonplace.tools.locating import no_collection
@@ -100,7 +98,7 @@ def add(
     if not more["force"] and any(each.alias == alias for each in declarations(folder, "project")):
         raise alias_exists(alias, folder / FILE)
     typed = _declaration(workplace, alias, source, folder, more)
-    outcomes: list[SyncOutcome] = []
+    outcomes: list[SyncReport] = []
     with workplace.library() as library:
         if not no_sync:
             outcomes = [
@@ -277,10 +275,10 @@ def _clash(holding: Holding, found: list[Holding]) -> str | None:
     return None
 
 
-def _sync_one(library: Library, holding: Holding, options: SyncOptions, clash: str | None = None) -> SyncOutcome:
+def _sync_one(library: Library, holding: Holding, options: SyncOptions, clash: str | None = None) -> SyncReport:
     known = holding.declared
     if clash is not None:
-        return SyncOutcome(known.alias, known.collection_id, error=clash)
+        return SyncReport(known.alias, known.collection_id, error=clash)
     with progress_bar(f"Reading {known.alias}") as progress:
         return sync_holding(_keeping(library), library.folders, holding, options, progress)
 
@@ -289,7 +287,7 @@ def _keeping(library: Library) -> SyncTarget:
     return SyncTarget(library.store, library.folder, library.settings)
 
 
-def _report(workplace: Workplace, outcomes: list[SyncOutcome], record: Mapping[str, Any]) -> None:
+def _report(workplace: Workplace, outcomes: list[SyncReport], record: Mapping[str, Any]) -> None:
     if workplace.as_json:
         click.echo(json.dumps(record, ensure_ascii=False, indent=2))
         return

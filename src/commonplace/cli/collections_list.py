@@ -10,9 +10,8 @@ import click
 
 from commonplace.cli.common import counted
 from commonplace.cli.lazy import as_called
-from commonplace.kinds.documents.packages.folders import sync_holding
 from commonplace.kinds.documents.packages.holdings import Holding
-from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget
+from commonplace.kinds.documents.packages.package_sync import SyncOptions, SyncTarget, sync_holding
 from commonplace.library import Library
 from commonplace.model import Item
 

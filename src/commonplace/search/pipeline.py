@@ -70,13 +70,13 @@ class _UnreadPage:
 
     def page(self, presenter: Presenter, answer: RankedRows) -> Page:
         limit = self.request.limit
-        hits = self.stages.timed("present", lambda: presenter.hits(answer))
         return Page(
-            tuple(hits),
+            tuple(self.stages.timed("present", lambda: presenter.hits(answer))),
             self.stages.done,
             self.notes,
             more=len(self.fresh) > limit,
             found=len(self.enough),
+            items=tuple(dict.fromkeys((self.ranking.chunks[self.enough] >> CHUNK_BITS).tolist())),
             skipped=int(np.count_nonzero(enough(self.skipped.scores, self.request.min_score))),
             tied=tied(self.ranking.scores[self.fresh[: limit + 1]], limit),
             unplaced=self.ranking.unplaced,

@@ -64,14 +64,14 @@ class KeyGate:
     """A gate that admits the bearers of this home's keys."""
 
     def __init__(self, accounts: AnyAccounts) -> None:
-        self._accounts = accounts
+        self.accounts = accounts
 
     async def admit(self, token: str | None) -> Principal | None:
         if not token:
             return None
-        if isinstance(self._accounts, Accounts):
+        if isinstance(self.accounts, Accounts):
             # On the event loop: one indexed read of a local file takes less than handing it to a thread.
-            grant = self._accounts.verify(token)
+            grant = self.accounts.verify(token)
         else:
             grant = await self._verify_aside(token)
         return Principal(*grant) if grant else None
@@ -80,14 +80,14 @@ class KeyGate:
         """Return the grant of a key from a shared database. Raise Unavailable if it does not answer in time."""
         try:
             with fail_after(ANSWER_S):
-                return await to_thread.run_sync(self._accounts.verify, token, abandon_on_cancel=True)
+                return await to_thread.run_sync(self.accounts.verify, token, abandon_on_cancel=True)
         except TimeoutError:
             raise Unavailable(
                 f"Who calls cannot be told: the database has not answered for {ANSWER_S} s. Try again in a minute."
             ) from None
 
     def close(self) -> None:
-        self._accounts.close()
+        self.accounts.close()
 
 
 class TokenGate:

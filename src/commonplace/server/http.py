@@ -34,7 +34,6 @@ from commonplace.server.rest import error_response, routes
 from commonplace.server.service import Service
 from commonplace.server.transport import MakeServer, ProfileEndpoint, memory_body_bytes
 from commonplace.server.websocket import Connections, WebSocketProtocol
-from commonplace.server.welcome import Welcome
 from commonplace.settings import Settings
 from commonplace.tools.view import View
 
@@ -44,6 +43,8 @@ _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104
 """The hosts that mean every address; no client can use one as a name."""
 QMD_ENDPOINTS = "commonplace.qmd.http.routes"
 """The module of qmd's endpoints, found by name: it is built on the server."""
+PAGE = "commonplace.web.site"
+"""The module of the page for people, found by name: it is built on the server."""
 QMD = "/qmd"
 """The path that the qmd endpoints are under."""
 
@@ -93,7 +94,7 @@ def make_app(
         middleware=[
             Middleware(qmd.Details, prefix=QMD),
             Middleware(OriginGuard, hosts=[*own_hosts(settings, host), *qmd.allowed_hosts()]),
-            Middleware(Welcome, service=service, gate=gate),
+            Middleware(import_module(PAGE).Site, service=service, gate=gate),
             Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings), also_open=(ALIVE,)),
             Middleware(Patience, seconds=settings.idle_seconds),
         ],

@@ -33,6 +33,8 @@ Observer = Callable[[str, str, float], None]
 """Called after every call with the tool, `ok` or the error's code, and the seconds."""
 
 CHARS_PER_TOKEN = 4
+MOST_CLIENTS = 1000
+"""Clients of which a server knows when they last called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class Service:
         self.observe = observe
         self.waiting = 0
         """The number of calls that have come and not been answered."""
+        self._clients: dict[tuple[str, str], float] = {}
+        """When a client last called, in seconds since 1970, by space and name; the latest comes last."""
         self._buckets = Buckets()
         self._workers = WorkerThreads(settings.concurrency)
         self.changes = Changes(self.work, self.libraries, settings.connections)
@@ -109,6 +113,7 @@ class Service:
     ) -> Reply | Failure:
         """Run one call until it ends or times out, and return its reply or failure. Raise only if cancelled."""
         started = time.perf_counter()
+        self._note_client(visitor)
         self.waiting += 1
         try:
             self.permit(visitor.principal, registry, tool)
@@ -130,6 +135,19 @@ class Service:
             outcome = answer.code if isinstance(answer, Failure) else "ok"
             self.observe(tool.counted_as, outcome, time.perf_counter() - started)
         return answer
+
+    def clients_of(self, space: str) -> dict[str, float]:
+        """Return when each client last called in a space, in seconds since 1970, by the name it gives itself."""
+        return {client: moment for (where, client), moment in self._clients.items() if where == space}
+
+    def _note_client(self, visitor: Visitor) -> None:
+        """Note who calls. Of very many clients those that called last are known."""
+        if visitor.client:
+            key = visitor.principal.space, visitor.client
+            self._clients.pop(key, None)
+            self._clients[key] = time.time()
+            if len(self._clients) > MOST_CLIENTS:
+                del self._clients[next(iter(self._clients))]
 
     async def work(self, space: str, task: Callable[[Library], T]) -> T:
         """Run a task that is no call on a space's library. Raise Unavailable if it takes longer than a call may."""

@@ -21,9 +21,14 @@ SCOPES = ("read", "write", "admin")
 """The scopes a key can have. Each implies those before it."""
 LONGEST_LABEL = 100
 LONGEST_LIFE = timedelta(days=36_500)
+IDLE_US = 12 * 3600 * 1_000_000
+"""How long a login to the page lasts without being used, in microseconds."""
+TOUCH_US = 60 * 1_000_000
+"""How long a use of a login is not noted again, in microseconds."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _KEY = re.compile(r"cp_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_LOGIN = re.compile(r"[A-Za-z0-9_-]{43}")
 _NO_DIGEST = bytes(32)
 
 
@@ -81,6 +86,16 @@ class NewKey(NamedTuple):
 def new_key() -> NewKey:
     """Return a random key."""
     return NewKey(secrets.token_hex(6), secrets.token_urlsafe(32))
+
+
+def new_login() -> str:
+    """Return a random text for the cookie of a login; only its digest is stored."""
+    return secrets.token_urlsafe(32)
+
+
+def is_login(text: str) -> bool:
+    """Return whether a text may be the cookie of a login."""
+    return _LOGIN.fullmatch(text) is not None
 
 
 def split_key(key: str) -> NewKey:
@@ -153,8 +168,17 @@ def grant_from(row: Any, secret: str, now: int) -> Grant | None:
     The row has: digest, times of revocation and expiry, user, space, scopes, collections. It is None for an unknown
     key, for which the secret is compared all the same, so that each refusal takes about as long.
     """
-    digest, revoked, expires, user, space, scopes, collections = row or (_NO_DIGEST, None, None, "", "", "", "[]")
+    digest = row[0] if row else _NO_DIGEST
     is_same = hmac.compare_digest(digest_of(secret), digest)
-    if row is None or not is_same or revoked is not None or (expires is not None and expires <= now):
+    return granted(row[1:], now) if row is not None and is_same else None
+
+
+def granted(row: Any, now: int) -> Grant | None:
+    """Return what a key stands for, or None where it has expired or was revoked.
+
+    The row has: times of revocation and expiry, user, space, scopes, collections.
+    """
+    revoked, expires, user, space, scopes, collections = row
+    if revoked is not None or (expires is not None and expires <= now):
         return None
     return Grant(user, space, frozenset(scopes.split()), tuple(json.loads(collections)))

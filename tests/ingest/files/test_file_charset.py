@@ -119,6 +119,7 @@ def test_files_that_were_read_badly_are_read_once_more(
         before.setattr(read, "guessed_encoding", lambda data: "")
         before.setattr(read, "wide_encoding", lambda data: "")
         before.setattr(read, "CHARSET", 0)
+        read.folder_stamp_of.cache_clear()
         report = library.add_folder(root)
         assert [code for _, code in report.skipped] == ["BINARY"]
         assert len(report.warnings) == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from qmd_asking import Ask, Done, asked, environment_of
 
 from commonplace.library import Library
+from kit.forked import forked
 from opening import library_settings
 from qmd_library import fill, write
 
@@ -59,7 +59,7 @@ def process(desk: Path) -> Ask:
 
     def call(*arguments: str, **more: str) -> Done:
         done = subprocess.run(
-            [sys.executable, "-m", "commonplace.qmd.cli", *arguments],
+            forked(*arguments, module="commonplace.qmd.cli"),
             env={**os.environ, **more}, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False,
         )  # fmt: skip
         assert "Traceback" not in done.stderr

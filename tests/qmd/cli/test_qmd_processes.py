@@ -154,7 +154,7 @@ def test_an_update_command_prints_to_stderr(process: Ask, notes: Path) -> None:
 def on_a_terminal(*arguments: str, module: str = "commonplace.qmd.cli", **more: str) -> str:
     """What a command prints on a terminal."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", module, *arguments]
+    command = forked(*arguments, module=module)
     running = subprocess.Popen(command, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm", **more})
     os.close(theirs)
     shown = b""

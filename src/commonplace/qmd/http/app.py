@@ -31,7 +31,7 @@ from commonplace.server.service import Service
 from commonplace.server.stdio import end_signals
 from commonplace.server.transport import ProfileEndpoint
 from commonplace.server.watching import Watching
-from commonplace.server.welcome import Welcome
+from commonplace.web.site import Site
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def make_qmd_app(service: Service, gate: Gate) -> Starlette:
         middleware=[
             Middleware(Details),
             Middleware(OriginGuard, hosts=[*own_hosts(settings), *allowed_hosts()]),
-            Middleware(Welcome, service=service, gate=gate),
+            Middleware(Site, service=service, gate=gate),
             Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings)),
             Middleware(Patience, seconds=settings.idle_seconds),
         ],

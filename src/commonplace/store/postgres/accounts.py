@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 from commonplace.store.accounts import (
+    IDLE_US,
+    TOUCH_US,
     Grant,
     Key,
     User,
@@ -14,9 +17,12 @@ from commonplace.store.accounts import (
     digest_of,
     expiry,
     grant_from,
+    granted,
+    is_login,
     joined_scopes,
     key_from,
     new_key,
+    new_login,
     split_key,
     taken_user,
     unknown_key,
@@ -108,3 +114,43 @@ class PostgresAccounts(PostgresItems):
             (parts.id,),
         )
         return grant_from(rows[0] if rows else None, parts.secret, now_micros())
+
+    def log_in(self, key: str) -> str | None:
+        return None if self.verify(key) is None else self._add_login(split_key(key).id)
+
+    @writes
+    def _add_login(self, key_id: str) -> str:
+        login, now = new_login(), now_micros()
+        self._run("delete from logins where used_at <= %s", (now - IDLE_US,))
+        self._run("insert into logins (digest, key, used_at) values (%s, %s, %s)", (digest_of(login), key_id, now))
+        return login
+
+    def verify_login(self, login: str) -> Grant | None:
+        if not is_login(login):
+            return None
+        now = now_micros()
+        row = self._login(digest_of(login), now - IDLE_US)
+        if row is None:
+            return None
+        if row[0] < now - TOUCH_US:
+            self._touch_login(digest_of(login), now)
+        return granted(row[1:], now)
+
+    @reads
+    def _login(self, digest: bytes, since: int) -> Any:
+        rows = self._all(
+            """select used_at, revoked_at, expires_at, name, works_in, scopes, collections
+               from logins join keys on keys.id = key join users on name = "user"
+               where logins.digest = %s and used_at > %s""",
+            (digest, since),
+        )
+        return rows[0] if rows else None
+
+    @writes
+    def _touch_login(self, digest: bytes, now: int) -> None:
+        self._run("update logins set used_at = %s where digest = %s", (now, digest))
+
+    @writes
+    def log_out(self, login: str) -> None:
+        if is_login(login):
+            self._run("delete from logins where digest = %s", (digest_of(login),))

@@ -30,7 +30,7 @@ from commonplace.store.transfer import TableShape
 _ROWS = 500
 _COUNTED = "memory_threads"
 """What triggers count here."""
-_KEPT = ("spaces", "users", "keys", "schema_versions")
+_KEPT = ("spaces", "users", "keys", "logins", "schema_versions")
 """What is not of a space's content."""
 _HERE = {
     "chunks.id": f"item_id << {CHUNK_BITS} | ordinal",

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.store.accounts import (
+    IDLE_US,
+    TOUCH_US,
     Grant,
     Key,
     User,
@@ -18,9 +20,12 @@ from commonplace.store.accounts import (
     digest_of,
     expiry,
     grant_from,
+    granted,
+    is_login,
     joined_scopes,
     key_from,
     new_key,
+    new_login,
     split_key,
     taken_user,
     unknown_key,
@@ -128,6 +133,45 @@ class Accounts:
                 .fetchone()
             )
         return grant_from(row, parts.secret, now_micros())
+
+    def log_in(self, key: str) -> str | None:
+        """Return the cookie of a new login that stands for a key; None where `verify` knows no such key."""
+        if self.verify(key) is None:
+            return None
+        login, now = new_login(), now_micros()
+        with explained(self.path), self._database.writing() as db:
+            db.execute("delete from logins where used_at <= ?", (now - IDLE_US,))
+            db.execute("insert into logins values (?, ?, ?)", (digest_of(login), split_key(key).id, now))
+        return login
+
+    def verify_login(self, login: str) -> Grant | None:
+        """Return what the key of a login stands for, and note the use; None where either has ended."""
+        if not is_login(login):
+            return None
+        digest, now = digest_of(login), now_micros()
+        with explained(self.path):
+            row: Any = (
+                self._database.reading()
+                .execute(
+                    """select used_at, revoked_at, expires_at, name, space, scopes, collections
+                       from logins join keys on keys.id = key join users on name = user
+                       where logins.digest = ? and used_at > ?""",
+                    (digest, now - IDLE_US),
+                )
+                .fetchone()
+            )
+            if row is None:
+                return None
+            if row[0] < now - TOUCH_US:
+                with self._database.writing() as db:
+                    db.execute("update logins set used_at = ? where digest = ?", (now, digest))
+        return granted(row[1:], now)
+
+    def log_out(self, login: str) -> None:
+        """End a login; twice changes nothing."""
+        if is_login(login):
+            with explained(self.path), self._database.writing() as db:
+                db.execute("delete from logins where digest = ?", (digest_of(login),))
 
 
 def _make_private(path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.kinds.documents.folders import level
+from commonplace.kinds.documents.folders import update
 from commonplace.kinds.documents.folders.library_folders import FolderState
 from commonplace.library import Library
 from support.folder_files import build
@@ -98,7 +98,7 @@ def test_a_folder_that_takes_long_is_not_looked_through_only_to_be_told_of(
 ) -> None:
     build(root, {"a.md": b"# One"})
     library.add_folder(root)
-    monkeypatch.setattr(level, "LONG_S", 0.0)
+    monkeypatch.setattr(update, "LONG_S", 0.0)
     found = state(library)
     assert found.level is None
     assert found.looked_at is not None

@@ -19,11 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import NotFound
-from commonplace.ingest.files import stage
 from commonplace.ingest.files.read import READERS, Reader, Skipped, folder_stamp_of, stamp_of
+from commonplace.kinds.documents import sync
 from commonplace.kinds.documents.folders.library_folders import Report
-from commonplace.kinds.documents.folders.update import read_file
-from commonplace.kinds.documents.folders.walk import file_of
+from commonplace.kinds.documents.folders.walk import file_of, read_file
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from commonplace.text import structure
@@ -441,7 +440,7 @@ def test_a_file_in_two_collections_is_two_documents(library: Library, root: Path
 def test_everything_waits_on_disk_when_it_is_too_much_for_memory(
     library: Library, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage, "MOST_CHARS", 100)
+    monkeypatch.setattr(sync, "MOST_CHARS", 100)
     assert counts(library.add_folder(world)) == (len(WORLD), 0, 0, 0)
     assert uris(library, "煎茶")
     assert library.doctor() == []

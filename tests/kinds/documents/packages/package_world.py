@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.kinds.documents.packages.declarations import Declaration
-from commonplace.kinds.documents.packages.outcome import SyncOutcome
+from commonplace.kinds.documents.packages.package_sync import SyncOptions, SyncReport, SyncTarget, sync
 from commonplace.kinds.documents.packages.source import read_source
-from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget, sync
 from commonplace.library import Library
 from commonplace.model import Filter
 
@@ -30,7 +29,7 @@ class World:
     library: Library
     folder: Path
 
-    def sync(self, url: str | Path, *, force: bool = False, dry: bool = False, **more: Any) -> SyncOutcome:
+    def sync(self, url: str | Path, *, force: bool = False, dry: bool = False, **more: Any) -> SyncReport:
         settings = replace(self.library.settings, **more.pop("settings", {}))
         declaration = Declaration("docs", str(url), folder=self.folder, **more)
         keeping = SyncTarget(self.library.store, self.library.folder, settings)
@@ -53,7 +52,7 @@ class World:
         return [hit.item.key for hit in page.hits]
 
 
-def counts(outcome: SyncOutcome) -> tuple[int, int, int, int]:
+def counts(outcome: SyncReport) -> tuple[int, int, int, int]:
     return outcome.added, outcome.updated, outcome.removed, outcome.unchanged
 
 

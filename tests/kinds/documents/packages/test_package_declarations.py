@@ -16,8 +16,8 @@ from commonplace.errors import InvalidInput
 from commonplace.kinds.documents.packages.declarations import declarations, find_project
 from commonplace.kinds.documents.packages.holdings import declared
 from commonplace.kinds.documents.packages.package_paths import EntryRefused, inner_path
+from commonplace.kinds.documents.packages.package_sync import SyncTarget, sync
 from commonplace.kinds.documents.packages.source import read_source
-from commonplace.kinds.documents.packages.sync import SyncTarget, sync
 from commonplace.kinds.documents.visible import Visible
 from commonplace.library import Library
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from package_world import World, counts, manifest, sha256, write
 
-from commonplace.kinds.documents.packages.outcome import SyncOutcome
+from commonplace.kinds.documents.packages.package_sync import SyncReport
 from commonplace.kinds.documents.packages.source import read_source
 from commonplace.model import Filter
 from opening import ON_FILES
@@ -223,7 +223,7 @@ def test_an_id_that_is_listed_for_two_files_fails_for_both_and_keeps_its_last_ve
     write(world.folder / "guide", {**GUIDE, "other.md": "# Other\n\nSencha.\n", "third.md": "# Third\n"})
     guide = world.folder / "guide"
 
-    def sync(*entries: object, **sources: object) -> SyncOutcome:
+    def sync(*entries: object, **sources: object) -> SyncReport:
         write(guide, {"manifest.json": manifest(sources={"files": list(entries), **sources})})
         return world.sync(guide)
 

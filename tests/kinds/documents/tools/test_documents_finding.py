@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.kinds.documents.packages.declarations import declarations
-from commonplace.kinds.documents.packages.sync import SyncTarget, sync
+from commonplace.kinds.documents.packages.package_sync import SyncTarget, sync
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.tools.budget import tokens_of

@@ -14,10 +14,9 @@ from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, No
 from commonplace.ingest.files.endings import DEFAULT_PATTERN
 from commonplace.kinds.documents.folders import folder_collections
 from commonplace.kinds.documents.folders.folder_collections import Collection, Context
-from commonplace.kinds.documents.folders.level import FolderState, state_of
-from commonplace.kinds.documents.folders.locks import collection_lock
-from commonplace.kinds.documents.folders.looks import last_look, move_look
-from commonplace.kinds.documents.folders.update import Progress, Report, update
+from commonplace.kinds.documents.folders.locks import collection_lock, last_look, move_look
+from commonplace.kinds.documents.folders.update import FolderState, Report, state_of, update
+from commonplace.kinds.documents.sync import Progress
 from commonplace.model import each
 from commonplace.space import Space
 

@@ -1,22 +1,16 @@
-"""Bring a collection level with its folder: find the differences first, then write them in one transaction.
-
-A crash before that transaction leaves the old state and after it the new one; readers see one or the other. Prepared
-documents wait in memory up to a bound and on disk beyond it, so a folder of any size takes the same memory; while a
-large one is being written, which takes about a second for 40 MB of text, other writers wait.
-"""
+"""Bring a collection of files level with its folder, or tell whether it is."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import os
-import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from commonplace.errors import InvalidInput, NotFound
@@ -25,71 +19,58 @@ from commonplace.ingest.files.read import (
     BINARY,
     DAMAGED,
     EMPTY,
-    FileText,
     Skipped,
     folder_stamp_of,
-    no_text,
     read_text,
     reader_of,
 )
-from commonplace.ingest.files.stage import StagedWrites
 from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.folders.folder_collections import Collection, change, find_collection
-from commonplace.kinds.documents.folders.locks import collection_lock
-from commonplace.kinds.documents.folders.looks import note_look
+from commonplace.kinds.documents.folders.locks import collection_lock, last_look, note_look
 from commonplace.kinds.documents.folders.walk import (
     BAD_NAME,
-    LARGEST,
+    CHANGED,
     OUTSIDE,
     TOO_LARGE,
     FileStat,
     Survey,
     code_of,
-    file_of,
-    is_inside,
-    open_inside,
+    read_file,
     walk,
+)
+from commonplace.kinds.documents.sync import (
+    Answer,
+    Converted,
+    FileRead,
+    LastSync,
+    OriginListing,
+    Progress,
+    Refusal,
+    Refused,
+    SyncOutcome,
+    file_moment,
+    is_settled,
+    sync_collection,
 )
 from commonplace.model import Draft
 from commonplace.store.base import Store
 from commonplace.store.facets import PROPERTIES
 from commonplace.store.rows import FileRecord, FolderChange
 
-Progress = Callable[[int, int], None]
-"""A callback that is called with (done, total)."""
-
-CHANGED = "CHANGED_WHILE_READ"
-YOUNG_NS = 2_000_000_000
-"""A file that was read so soon after it was written may have been written again in the same tick of its clock."""
-
-_ATTEMPTS = 3
 TAKES_IT_AWAY = frozenset({OUTSIDE, TOO_LARGE, BAD_NAME, BINARY, EMPTY, "ENOENT"})
 """The codes for which a document is removed. For any other the file is only unreadable now, and its document stays."""
+LONG_S = 1.0
+"""A folder whose last walk took longer is not walked only to report its state."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+@dataclass(slots=True, kw_only=True)
+class Report(SyncOutcome):
+    """The counts of an update, and the files that it could not take: (path, code), sorted by path."""
 
-@dataclass(slots=True)
-class Report:
-    """The counts of an update, and the files that it could not take."""
-
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    removed: int = 0
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-    """(path, code), sorted by path."""
-    warnings: list[tuple[str, str]] = field(default_factory=list)
-    """(path, the part of it that could not be read)."""
     unread: Counter[str] = field(default_factory=Counter)
     """The number of files that the pattern does not name, by their endings."""
     after: int = 0
     """The number of the last change before those of this update."""
-
-    @property
-    def changed(self) -> bool:
-        """Return whether any document was added, updated or removed."""
-        return bool(self.added or self.updated or self.removed)
 
     def line(self) -> str:
         """Return the counts as a line for people."""
@@ -99,6 +80,20 @@ class Report:
     def reasons(self) -> dict[str, int]:
         """Return the number of skipped files by code, sorted."""
         return dict(sorted(Counter(code for _, code in self.skipped).items()))
+
+
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """A collection compared with its folder: whether the two are level, and why that is not known."""
+
+    collection: str
+    root: Path
+    looked_at: datetime | None
+    """When it was last updated from this home; None: never."""
+    level: bool | None
+    """True: an update would change nothing. None: not examined, because walking takes long."""
+    trouble: str = ""
+    """Why the folder cannot be read, in a sentence."""
 
 
 def update(
@@ -116,201 +111,137 @@ def update(
     where there is no such collection, or its root cannot be read.
     """
     with nullcontext() if dry else collection_lock(folder, name):
-        collection = find_collection(store, name)
-        work = _Update(store, collection, folder, force, dry, progress)
-        report = work.run()
+        collection, report = find_collection(store, name), Report()
+        origin = _Folder(store, collection, report, force=force)
+        sync_collection(LastSync.of(store, name), origin, report, folder=folder, dry=dry, progress=progress)
+        report.unchanged += report.reread
+        report.skipped.sort()
         if not dry:
-            note_look(folder, collection, work.walked_s)
+            origin.note_mount()
+            note_look(folder, collection, origin.walked_s)
         return report
 
 
-class _Update:
-    """One pass over one collection."""
+class _Folder:
+    """The folder of a collection, as the origin of its documents."""
 
-    def __init__(
-        self, store: Store, collection: Collection, folder: Path, force: bool, dry: bool, progress: Progress | None
-    ) -> None:
-        self._store, self._collection, self._folder = store, collection, folder
-        self._force, self._dry, self._progress = force, dry, progress
+    def __init__(self, store: Store, collection: Collection, report: Report, *, force: bool) -> None:
+        self._store, self._collection, self._report, self._force = store, collection, report, force
         self._root = collection.place
-        self._records = store.file_records(collection.name)
-        self._versions = store.document_versions(collection.name)
-        self._report = Report()
-        self._kept: set[str] = set()
-        """Paths whose documents stay or are new."""
-        self._seen: set[str] = set()
-        """Paths whose records stay or are new."""
-        self._fresh: list[FileRecord] = []
-        """Records to write without a document: new times of unchanged files, and files that are skipped."""
+        self._is_mounted = os.path.ismount(self._root)
+        self._survey = Survey()
         self.walked_s = 0.0
         """The duration of the walk, in seconds."""
 
-    def run(self) -> Report:
-        """Find the differences, write them unless the update is dry, and return the report."""
-        mounted, was_mounted = os.path.ismount(self._root), self._collection.mounted
-        survey = self._survey()
-        self._report.unread = survey.unread
-        pending = [file for file in survey.files if not self._settled(file)]
-        self._keep_unreadable(survey)
-        with StagedWrites(self._folder) as stage:
-            for done, file in enumerate(pending, start=1):
-                self._look_into(file, stage)
-                if self._progress:
-                    self._progress(done, len(pending))
-            self._check_root(mounted or (was_mounted and not survey.files))
-            self._write(stage)
-        if survey.files and mounted != was_mounted and not self._dry:
-            change(self._store, self._collection.name, lambda stored: replace(stored, mounted=mounted))
-        self._report.skipped.sort()
-        return self._report
-
-    def _survey(self) -> Survey:
+    def listing(self) -> OriginListing[FileStat]:
+        """Walk the folder. Raise NotFound where its root cannot be read."""
         started = time.monotonic()
-        try:
-            return walk(self._collection.selection())
-        except OSError as error:
-            raise unreadable(self._collection, error) from error
-        finally:
-            self.walked_s = time.monotonic() - started
+        survey = self._survey = walked(self._collection)
+        self.walked_s = time.monotonic() - started
+        self._report.unread = survey.unread
+        refused = [(path, self.refusal(code)) for path, code in survey.skipped]
+        return OriginListing({file.path: file for file in survey.files}, refused, survey.unlisted)
 
-    def _check_root(self, on_a_disk: bool) -> None:
+    def is_settled(self, document: FileStat, record: FileRecord) -> bool:
+        """Return whether a file's time, size and inode prove that it has not changed."""
+        return not self._force and is_settled(record, document)
+
+    def is_current(self, document: FileStat, record: FileRecord) -> bool:
+        """Return whether the file would be read now as it was when the record was made."""
+        return is_current(record)
+
+    def read(self, documents: Mapping[str, FileStat]) -> Iterator[tuple[str, Answer]]:
+        """Yield the bytes of each file. Raise NotFound, after the last, where the root has gone meanwhile."""
+        for path, file in documents.items():
+            yield path, self._read(file)
+        self._check_root()
+
+    def _read(self, file: FileStat) -> Answer:
+        read_at = time.time_ns()
+        try:
+            stats, data = read_file(self._root, file)
+        except Skipped as skipped:
+            return self.refusal(str(skipped))
+        except OSError as error:  # one that has just gone is no file any more
+            return "gone" if error.errno == errno.ENOENT else self.refusal(code_of(error))
+        digest = hashlib.sha256(data).digest()
+        return FileRead(FileRecord(*stats, hash=digest, read_at=read_at, reader="", skipped="", warnings=0), data)
+
+    def _check_root(self) -> None:
         """Raise NotFound where the root, or the disk mounted there, has gone: its files are not deleted ones."""
         try:
             os.stat(self._root)
         except OSError as error:
-            raise unreadable(self._collection, error) from error
-        if on_a_disk and not os.path.ismount(self._root):
+            raise _unreadable(self._collection, error) from error
+        was_on_a_disk = self._is_mounted or (self._collection.mounted and not self._survey.files)
+        if was_on_a_disk and not os.path.ismount(self._root):
             raise NotFound(
                 f"The disk with collection {self._collection.name} is not mounted at {self._collection.root} any more. "
                 "Its documents stay as they were."
             )
 
-    def _settled(self, file: FileStat) -> bool:
-        """Count a file that has not changed, nor its document, and return True; return False for any other."""
-        record = self._records.get(file.path)
-        if record is None or self._force or not is_settled(record, file, self._versions):
-            return False
-        self._count(record)
-        return True
-
-    def _count(self, record: FileRecord) -> None:
-        """Count a file that is unchanged, or skipped for the same reason as before."""
-        self._seen.add(record.path)
-        if record.warnings:
-            self._report.warnings.append((record.path, no_text(record.warnings)))
-        if record.skipped:
-            self._skip(record.path, record.skipped)
-        else:
-            self._report.unchanged += 1
-            self._kept.add(record.path)
-
-    def _skip(self, path: str, code: str) -> None:
-        """Note a file that is not taken; its document stays, unless the code takes it away."""
-        self._report.skipped.append((path, code))
-        if code not in TAKES_IT_AWAY:
-            self._kept.add(path)
-            self._seen.add(path)
-
-    def _keep_unreadable(self, survey: Survey) -> None:
-        for path, code in survey.skipped:
-            self._skip(path, code)
-        for folder in survey.unlisted:
-            self._kept.update(path for path in self._versions if path.startswith(folder))
-            self._seen.update(path for path in self._records if path.startswith(folder))
-
-    def _look_into(self, file: FileStat, stage: StagedWrites) -> None:
-        """Read a file, and convert it unless its bytes are the same as before."""
-        read_at = time.time_ns()
+    def convert(self, document: FileStat, read: FileRead) -> Converted:
+        """Return the document of a file, with the properties that it gives itself."""
+        path = document.path
         try:
-            stats, data = read_file(self._root, file)
-        except Skipped as skipped:
-            self._skip(file.path, str(skipped))
-            return
-        except OSError as error:
-            if error.errno != errno.ENOENT:  # one that has just gone is no file any more
-                self._skip(file.path, code_of(error))
-            return
-        digest = hashlib.sha256(data).digest()
-        old = self._records.get(file.path)
-        if old is not None and old.hash == digest and is_current(old, self._versions):
-            self._count(old)
-            new = old._replace(mtime_ns=stats.mtime_ns, size=stats.size, inode=stats.inode, read_at=read_at)
-            self._refresh(old, new)
-            return
-        record = FileRecord(*stats, hash=digest, read_at=read_at, reader=_stamp(file.path), skipped="", warnings=0)
-        self._convert(record, data, stage)
-
-    def _refresh(self, old: FileRecord, new: FileRecord) -> None:
-        """Note a new time of an unchanged file, unless the next update could trust it no more than this one."""
-        same = (old.mtime_ns, old.size, old.inode) == (new.mtime_ns, new.size, new.inode)
-        if not same or new.read_at - new.mtime_ns >= YOUNG_NS > old.read_at - old.mtime_ns:
-            self._fresh.append(new)
-
-    def _convert(self, record: FileRecord, data: bytes, stage: StagedWrites) -> None:
-        """StagedWrites the document of a file, or note why it is none."""
-        try:
-            text = read_text(data, record.path)
-            properties = properties_of(text.body) if reader_of(record.path).properties else Properties()
-            write = prepare(self._draft(record, text, properties))
+            text = read_text(read.data, path)
+            properties = properties_of(text.body) if reader_of(path).properties else Properties()
+            draft = Draft(
+                "document",
+                path,
+                parent=self._collection.name,
+                title=text.title,
+                body=text.body,
+                format=text.format,
+                fields={PROPERTIES: properties.words} if properties.words else {},
+                metadata=properties.metadata,
+                tags=properties.tags,
+                created_at=properties.created,
+                updated_at=properties.updated or file_moment(read.record.mtime_ns),
+                spans=properties.spans,
+            )
+            write = prepare(draft)
         except (Skipped, InvalidInput) as error:
-            code = str(error) if isinstance(error, Skipped) else DAMAGED
-            self._skip(record.path, code)
-            self._seen.add(record.path)
-            self._fresh.append(record._replace(skipped=code, reader=_stamp(record.path, code)))
-            return
-        if text.warnings:
-            self._report.warnings.append((record.path, no_text(text.warnings)))
-        if text.left_out:
-            self._report.warnings.append((record.path, text.left_out))
-        self._report.warnings += [(record.path, note) for note in properties.notes]
-        self._seen.add(record.path)
-        self._kept.add(record.path)
-        if not self._dry:
-            reader = _stamp(record.path, warnings=text.warnings)
-            stage.add(write, record._replace(warnings=text.warnings, reader=reader))
-        elif record.path in self._versions:
-            self._report.updated += 1
-        else:
-            self._report.added += 1
+            raise Refused(self.refusal(str(error) if isinstance(error, Skipped) else DAMAGED)) from error
+        return Converted(write, text.warnings, [*filter(None, [text.left_out]), *properties.notes])
 
-    def _draft(self, record: FileRecord, text: FileText, properties: Properties) -> Draft:
-        return Draft(
-            "document",
-            record.path,
-            parent=self._collection.name,
-            title=text.title,
-            body=text.body,
-            format=text.format,
-            fields={PROPERTIES: properties.words} if properties.words else {},
-            metadata=properties.metadata,
-            tags=properties.tags,
-            created_at=properties.created,
-            updated_at=properties.updated or file_moment(record.mtime_ns),
-            spans=properties.spans,
-        )
+    def refusal(self, reason: str) -> Refusal:
+        """Return the refusal of a code."""
+        return Refusal(reason, stays=reason not in TAKES_IT_AWAY)
 
-    def _write(self, stage: StagedWrites) -> None:
-        removed = [path for path in self._versions if path not in self._kept]
-        forgotten = [path for path in self._records if path not in self._seen]
-        if self._dry:
-            self._report.removed = len(removed)
-            return
-        if not (len(stage) or self._fresh or removed or forgotten):
+    def stamped(self, record: FileRecord) -> FileRecord:
+        """Return a record with the stamp of the reader that its file has now."""
+        return record._replace(reader=_stamp(record.path, record.skipped, record.warnings))
+
+    def record_of(self, id: str, refusal: Refusal, record: FileRecord | None) -> FileRecord | None:
+        """Return the record of a file that was read and is no document, so that it is not read again."""
+        return None if record is None else self.stamped(record._replace(skipped=refusal.reason))
+
+    def write(self, change: FolderChange | None, outcome: SyncOutcome) -> None:
+        """Write the differences, and count what the store has changed."""
+        if change is None:
             return
         self._report.after = self._store.last_change()
-        result = self._store.change_folder(FolderChange(self._collection.name, stage, self._fresh, removed, forgotten))
-        self._report.added = result.added
-        self._report.updated = result.updated
-        self._report.unchanged += result.unchanged
-        self._report.removed = result.removed
+        result = self._store.change_folder(change)
+        outcome.added, outcome.updated, outcome.removed = result.added, result.updated, result.removed
+        outcome.reread = result.unchanged
+
+    def note_mount(self) -> None:
+        """Store whether a disk is mounted at the root, where files were found there."""
+        mounted = self._is_mounted
+        if self._survey.files and mounted != self._collection.mounted:
+            change(self._store, self._collection.name, lambda stored: replace(stored, mounted=mounted))
 
 
-def _stamp(path: str, skipped: str = "", warnings: int = 0) -> str:
-    """Return the stamp of how a file was read, as its record keeps it."""
-    return folder_stamp_of(reader_of(path), bool(warnings) or skipped == BINARY)
+def walked(collection: Collection) -> Survey:
+    """Return the files of a collection's folder. Raise NotFound where its root cannot be read."""
+    try:
+        return walk(collection.selection())
+    except OSError as error:
+        raise _unreadable(collection, error) from error
 
 
-def unreadable(collection: Collection, error: OSError) -> NotFound:
+def _unreadable(collection: Collection, error: OSError) -> NotFound:
     """Return the error for a root that the system does not let anybody list."""
     return NotFound(
         f"The folder of collection {collection.name} cannot be read: {collection.root} ({code_of(error)}). Its "
@@ -318,76 +249,55 @@ def unreadable(collection: Collection, error: OSError) -> NotFound:
     )
 
 
-def is_settled(record: FileRecord, file: FileStat, versions: Mapping[str, int]) -> bool:
-    """Return whether a file's time, size and inode prove that nothing is to be done for it."""
-    same = (record.mtime_ns, record.size, record.inode) == file[1:]
-    return same and record.read_at - record.mtime_ns >= YOUNG_NS and is_current(record, versions)
+def is_current(record: FileRecord) -> bool:
+    """Return whether the reader of a file would read its bytes as it did when the record was made."""
+    return record.reader == _stamp(record.path, record.skipped, record.warnings)
 
 
-def is_current(record: FileRecord, versions: Mapping[str, int]) -> bool:
-    """Return whether reading the same bytes again would change nothing. `versions` are those of the documents."""
-    if record.reader != _stamp(record.path, record.skipped, record.warnings):
-        return False
-    return bool(record.skipped) or versions.get(record.path) == record.version
+def _stamp(path: str, skipped: str, warnings: int) -> str:
+    """Return the stamp of how a file is read, as its record keeps it."""
+    return folder_stamp_of(reader_of(path), bool(warnings) or skipped == BINARY)
 
 
-def read_file(root: str, file: FileStat, most: int = LARGEST) -> tuple[FileStat, bytes]:
-    """Return the bytes of a file, with its time, size and inode while they were read.
-
-    Raise Skipped where it is larger than `most`, leads out of the root or keeps changing; OSError where it cannot be
-    read. Links lead nowhere outside the root.
-    """
-    for _ in range(_ATTEMPTS):
-        descriptor = _opened(root, file.path)
+def state_of(store: Store, folder: Path, collection: Collection) -> FolderState:
+    """Return the state of a collection. Its folder is walked unless that took longer than `LONG_S` the last time."""
+    look, level, trouble = last_look(folder, collection), None, ""
+    if look is None or look.seconds <= LONG_S:
         try:
-            before = os.fstat(descriptor)
-            stats = file_of(file.path, before)
-            if stats.inode == file.inode and stat.S_ISREG(before.st_mode):
-                if stats.size > most:
-                    raise Skipped(TOO_LARGE)
-                data = _bytes_of(descriptor, stats.size)
-                if len(data) == stats.size and stats == file_of(file.path, os.fstat(descriptor)):
-                    return stats, data
-        finally:
-            os.close(descriptor)
-        file = _look_again(root, file.path)
-    raise Skipped(CHANGED)
+            level = is_level(store, collection)
+        except NotFound as error:
+            level, trouble = False, str(error)
+    return FolderState(collection.name, collection.root, look.at if look else None, level, trouble)
 
 
-def _bytes_of(descriptor: int, size: int) -> bytes:
-    """Return `size` bytes, or one more where the file has grown. Network file systems return them in pieces."""
-    data = os.read(descriptor, size + 1)
-    while len(data) < size and (more := os.read(descriptor, size + 1 - len(data))):
-        data += more
-    return data
+def is_level(store: Store, collection: Collection) -> bool:
+    """Return whether an update would change nothing. Open only files whose times and sizes prove nothing.
+
+    Raise NotFound where the root cannot be read.
+    """
+    survey = walked(collection)
+    state = LastSync.of(store, collection.name)
+    paths = {file.path for file in survey.files}
+    paths.update(path for path, code in survey.skipped if code not in TAKES_IT_AWAY)
+    unlisted = tuple(survey.unlisted)
+    if any(path not in paths and not path.startswith(unlisted) for path in state.versions):
+        return False
+    root = collection.place
+    return not any(_differs(root, file, state) for file in survey.files)
 
 
-def _opened(root: str, path: str) -> int:
-    """Return a descriptor of a file below the root. A link on the way is followed only to a file inside the root."""
+def _differs(root: str, file: FileStat, state: LastSync) -> bool:
+    """Return whether an update would do anything with a file that is there."""
+    record = state.records.get(file.path)
+    is_known = record is not None and is_current(record) and state.is_whole(record)
+    if record is not None and is_known and is_settled(record, file):
+        return False
     try:
-        return open_inside(root, path)
+        _, data = read_file(root, file)
+    except Skipped as skipped:
+        code = str(skipped)
     except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
-            raise
-        return open_inside(root, os.path.relpath(_real(root, path), root))
-
-
-def _look_again(root: str, path: str) -> FileStat:
-    """Return a file that has been replaced since the walk. Raise Skipped where it is a link out of the root by now."""
-    return file_of(path, os.stat(_real(root, path), follow_symlinks=False))
-
-
-def _real(root: str, path: str) -> str:
-    """Return the real path of a file below the root. Raise Skipped where that is outside."""
-    real = os.path.realpath(os.path.join(root, path), strict=True)
-    if not is_inside(real, root):
-        raise Skipped(OUTSIDE)
-    return real
-
-
-def file_moment(ns: int) -> datetime | None:
-    """Return a file's time, or None where it is out of range: clocks of other machines write anything."""
-    try:
-        return _EPOCH + timedelta(microseconds=ns // 1000)
-    except OverflowError:
-        return None
+        code = errno.errorcode.get(error.errno or 0, "")
+    else:
+        return record is None or not is_known or record.hash != hashlib.sha256(data).digest()
+    return code == CHANGED or (code in TAKES_IT_AWAY and file.path in state.versions)

@@ -1,7 +1,7 @@
-"""Walk a folder for the files that belong to a collection, leaving out what its rules ignore.
+"""Walk a folder for the files that belong to a collection, leaving out what its rules ignore, and read their bytes.
 
-Rules are a collection's own globs, and rule files in .gitignore's syntax. Only rule files are opened, and no link leads
-outside.
+Rules are a collection's own globs, and rule files in .gitignore's syntax. A walk opens only rule files, and no link
+leads outside.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from commonplace.errors import InvalidInput
-from commonplace.ingest.files.read import decode
+from commonplace.ingest.files.read import Skipped, decode
 from commonplace.text.glob_patterns import Matcher, matcher, plain_matcher, split_union
 
 RULE_FILE, GIT_RULE_FILE = ".commonplaceignore", ".gitignore"
@@ -28,6 +28,8 @@ LARGEST = 16 * 1024 * 1024
 SKIPPED_FOLDERS = frozenset({"node_modules", "vendor", "dist", "build", "__pycache__"})
 """Folders that are never entered, and with them every hidden one, such as `.git`."""
 OUTSIDE, TOO_LARGE, BAD_NAME = "OUTSIDE_COLLECTION", "TOO_LARGE", "BAD_NAME"
+CHANGED = "CHANGED_WHILE_READ"
+_ATTEMPTS = 3
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that a listed name must not hold: they would forge a line, or are no characters at all."""
 _MOST_PARTS = 200
@@ -314,6 +316,60 @@ def open_inside(root: str, path: str) -> int:
         return os.open(name, _AT_THE_END, dir_fd=folder)
     finally:
         os.close(folder)
+
+
+def read_file(root: str, file: FileStat, most: int = LARGEST) -> tuple[FileStat, bytes]:
+    """Return the bytes of a file, with its time, size and inode while they were read.
+
+    Raise Skipped where it is larger than `most`, leads out of the root or keeps changing; OSError where it cannot be
+    read. Links lead nowhere outside the root.
+    """
+    for _ in range(_ATTEMPTS):
+        descriptor = _opened(root, file.path)
+        try:
+            before = os.fstat(descriptor)
+            stats = file_of(file.path, before)
+            if stats.inode == file.inode and stat.S_ISREG(before.st_mode):
+                if stats.size > most:
+                    raise Skipped(TOO_LARGE)
+                data = _bytes_of(descriptor, stats.size)
+                if len(data) == stats.size and stats == file_of(file.path, os.fstat(descriptor)):
+                    return stats, data
+        finally:
+            os.close(descriptor)
+        file = _look_again(root, file.path)
+    raise Skipped(CHANGED)
+
+
+def _bytes_of(descriptor: int, size: int) -> bytes:
+    """Return `size` bytes, or one more where the file has grown. Network file systems return them in pieces."""
+    data = os.read(descriptor, size + 1)
+    while len(data) < size and (more := os.read(descriptor, size + 1 - len(data))):
+        data += more
+    return data
+
+
+def _opened(root: str, path: str) -> int:
+    """Return a descriptor of a file below the root. A link on the way is followed only to a file inside the root."""
+    try:
+        return open_inside(root, path)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        return open_inside(root, os.path.relpath(_real(root, path), root))
+
+
+def _look_again(root: str, path: str) -> FileStat:
+    """Return a file that has been replaced since the walk. Raise Skipped where it is a link out of the root by now."""
+    return file_of(path, os.stat(_real(root, path), follow_symlinks=False))
+
+
+def _real(root: str, path: str) -> str:
+    """Return the real path of a file below the root. Raise Skipped where that is outside."""
+    real = os.path.realpath(os.path.join(root, path), strict=True)
+    if not is_inside(real, root):
+        raise Skipped(OUTSIDE)
+    return real
 
 
 def is_inside(path: str, root: str) -> bool:

@@ -19,9 +19,8 @@ from commonplace.kinds.documents.packages.manifest import (
     implied,
     written,
 )
-from commonplace.kinds.documents.packages.package import Content, Package, PackageRequest, open_package
+from commonplace.kinds.documents.packages.package import Content, Package, PackageRequest, document_text, open_package
 from commonplace.kinds.documents.packages.package_paths import MANIFEST, EntryRefused, LeftOut, inner_path
-from commonplace.kinds.documents.packages.reading import document_text
 from commonplace.kinds.documents.packages.source import PackageSource, read_source
 from commonplace.settings import Settings
 

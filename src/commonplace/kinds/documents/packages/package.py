@@ -1,19 +1,21 @@
-"""Open a source: read its manifest and list its documents, or find that it is the same as at the last sync."""
+"""Open a source: read its manifest, list its documents and read them, or find that it is as at the last sync."""
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
 from typing import IO
 from urllib.parse import urljoin, urlsplit
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound, TooLarge
+from commonplace.ingest.files.read import EMPTY, FileText, Skipped, read_text
 from commonplace.kinds.documents.folders.walk import FileStat, code_of
 from commonplace.kinds.documents.packages.archive import Archive
 from commonplace.kinds.documents.packages.fetch import Fetched, Validators, Web
@@ -33,6 +35,10 @@ from commonplace.kinds.documents.packages.source import ARCHIVE_ENDINGS, Package
 from commonplace.kinds.documents.packages.tree import MIB, FolderTree, Tree
 from commonplace.network import require_allowed
 from commonplace.settings import Settings
+from commonplace.text.outline import outline_of
+
+BLANK = "The file has nothing but white space."
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,3 +264,22 @@ def _opened(path: Path) -> IO[bytes]:
         return open(path, "rb")
     except OSError as error:
         raise NotFound(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def document_text(data: bytes, name: str) -> FileText:
+    """Return the text of a file, whose name tells its format. A NUL byte makes it binary, except in UTF-16 with a BOM.
+
+    The title is empty where it would only repeat the name: a document is not found by its name. Raise LeftOut for a
+    file of white space, EntryRefused for one that cannot be read as text.
+    """
+    if b"\0" in data and not data.startswith(_UTF_16):
+        raise EntryRefused("The file is binary: it has NUL bytes.")
+    try:
+        text = read_text(data, name)
+    except Skipped as skipped:
+        if str(skipped) == EMPTY:
+            raise LeftOut(BLANK) from None
+        raise EntryRefused(f"The file cannot be read as text ({skipped}).") from None
+    if text.title == PurePosixPath(name).stem and not outline_of(text.body, text.format).title:
+        return replace(text, title="")
+    return text

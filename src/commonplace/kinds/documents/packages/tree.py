@@ -11,8 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from commonplace.ingest.files.read import Skipped
-from commonplace.kinds.documents.folders.update import read_file
-from commonplace.kinds.documents.folders.walk import OUTSIDE, TOO_LARGE, FileStat, code_of, file_of, is_inside
+from commonplace.kinds.documents.folders.walk import (
+    OUTSIDE,
+    TOO_LARGE,
+    FileStat,
+    code_of,
+    file_of,
+    is_inside,
+    read_file,
+)
 from commonplace.kinds.documents.packages.package_paths import EntryRefused, Globs, LeftOut
 
 MIB = 1 << 20
