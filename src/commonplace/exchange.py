@@ -18,10 +18,12 @@ from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
 from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.ingest.prepare import LAST_LINE, prepare, whole
 from commonplace.kinds.documents.folders.folder_collections import global_context, set_context
+from commonplace.kinds.knowledge.drawer import Cue, Records
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
 from commonplace.store.base import Store
 from commonplace.store.filters import micros
-from commonplace.store.rows import Attachment, Cue, Past
+from commonplace.store.lasting_names import LastingNames
+from commonplace.store.rows import Attachment, Past
 from commonplace.store.shaping import is_number
 
 _TEXTS = ("kind", "parent", "key", "title", "format", "body")
@@ -52,7 +54,7 @@ def export_lines(store: Store, filter: Filter) -> Iterator[str]:
     after = 0
     while items := store.scan(filter, after=after, limit=_BATCH, body=True):
         after = items[-1].id
-        uids = store.uids([item.id for item in items])
+        uids = store.drawer(LastingNames).uids([item.id for item in items])
         for item in items:
             if item.kind != "table" and (record := _settled(item, uids.get(item.id), store)):
                 yield json.dumps(record, ensure_ascii=False)
@@ -130,7 +132,7 @@ def _keep(store: Store, line: _Line) -> None:
         if line.attachments or here:
             store.attach(item.id, line.attachments)
         if line.cues or here:
-            store.set_cues(item.id, line.cues)
+            store.drawer(Records).set_cues(item.id, line.cues)
         if here is None:
             _settle(store, line, item)
 
@@ -138,13 +140,13 @@ def _keep(store: Store, line: _Line) -> None:
 def _settle(store: Store, line: _Line, item: Item) -> None:
     """Give a new item what only it takes over: its version, its past, its lasting name, its number."""
     if line.version > item.version:
-        store.set_version(item.id, line.version)
+        store.drawer(Records).set_version(item.id, line.version)
     for past in line.past:
         store.keep_past(item.id, past, len(line.past))
-    if line.uid and store.item_of_uid(item.kind, line.uid) is None:
-        store.set_uid(item.id, line.uid)
+    if line.uid and store.drawer(LastingNames).item_of_uid(item.kind, line.uid) is None:
+        store.drawer(LastingNames).set_uid(item.id, line.uid)
     if item.kind in _NUMBERED and is_number(item.key):
-        store.take_number(item.kind, int(item.key))
+        store.drawer(LastingNames).take_number(item.kind, int(item.key))
 
 
 def _check_same(store: Store, line: _Line, here: Item | None) -> None:
@@ -155,7 +157,7 @@ def _check_same(store: Store, line: _Line, here: Item | None) -> None:
         same = (draft.parent, draft.fields.get("source"), micros(draft.created_at) if draft.created_at else None)
         other = bool(rows) and (rows[0].thread, rows[0].source, rows[0].created_at) != same
     elif draft.kind in _NUMBERED and here is not None and line.uid:
-        other = store.uids([here.id])[here.id] != line.uid
+        other = store.drawer(LastingNames).uids([here.id])[here.id] != line.uid
     if other:
         raise InvalidInput(
             f"{draft.kind} {draft.key} has other content here; import into a library that does not have it"
@@ -179,7 +181,7 @@ def _record(item: Item, uid: str | None, store: Store) -> dict[str, Any]:
             {"media_type": file.media_type, "data": base64.b64encode(file.data).decode(), "fields": fields}
             for file, fields in attachments
         ]
-    if item.kind == "media" and (cues := store.cues(item.id)):
+    if item.kind == "media" and (cues := store.drawer(Records).cues(item.id)):
         record["cues"] = [list(cue) for cue in cues]
     if item.kind == "memory" and (past := store.past([item.id]).get(item.id)):
         record["past"] = [

@@ -23,8 +23,10 @@ from commonplace.ingest.prepare import prepare
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store import SqliteStore
+from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.lasting_names import LastingNames
 from commonplace.store.postgres import PostgresAccounts, PostgresStore
-from commonplace.store.rows import Attachment, FileRecord, FolderChange, ImportSource, Past
+from commonplace.store.rows import Attachment, FileRecord, FolderChange, Past
 from commonplace.store.session_marks import Returned, SessionList, SessionMarks
 from commonplace.store.sqlite.accounts import Accounts
 from kit.forked import forked
@@ -90,7 +92,7 @@ def fill(home: Path, space: str = "default") -> None:
         store.drawer(SessionMarks).mark(
             "s", Returned("q", ["notes://n"], "list", SessionList(("x",), True)), now=0, most_uris=9
         )
-        store.set_import_source(ImportSource("note", "file", "", b"h", tea.id, 1))
+        store.drawer(ImportSources).keep(ImportSource("note", "file", "", b"h", tea.id, 1))
         store.enqueue("k", {"n": 1})
         project = library.tables.catalog.create_project("p")
         data: Any = {"teas": [{"name": "oolong\0", "price": 1.0}, {"na\0me": "sencha"}]}
@@ -103,14 +105,14 @@ def fill(home: Path, space: str = "default") -> None:
 def content(store: Any) -> Any:
     items = store.scan(Filter(), body=True)
     ids = [item.id for item in items]
-    marks = store.drawer(SessionMarks)
+    marks, names, sources = store.drawer(SessionMarks), store.drawer(LastingNames), store.drawer(ImportSources)
     keys, vectors = store.vectors_of(store.models()[0].id, ids)
     return (
         items, [store.chunks_of(item) for item in ids], store.changes(0, 9999), keys.tolist(), vectors.tolist(),
         [store.attachments_of(item) for item in ids], store.entries_of(ids), store.past(ids),
-        store.threads(limit=9, offset=0), store.superseded_items(), store.models(), store.uids(ids), store.docids(ids),
+        store.threads(limit=9, offset=0), store.superseded_items(), store.models(), names.uids(ids), store.docids(ids),
         store.file_records("c"), marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
-        store.import_source("note", "file", ""), store.indexed_fields(), store.last_item(), store.next_entry(),
+        sources.find("note", "file", ""), store.indexed_fields(), store.last_item(), store.next_entry(),
         store.job_total(), store.setting("model"), store.tables(), store.tools(), store.instances(), store.bindings(),
         [store.table_value(table.number) for table in store.tables()],
         store.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),

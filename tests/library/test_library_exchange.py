@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.knowledge.drawer import Records
 from commonplace.kinds.knowledge.records import put_record
 from commonplace.kinds.memories.entry import Image, New, Revision
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Span
+from commonplace.store.lasting_names import LastingNames
 from commonplace.store.rows import Attachment
 from opening import open_library
 
@@ -67,16 +69,19 @@ def test_cues_parts_versions_and_histories_come_along(library: Library, elsewher
     elsewhere.import_(library.export())
     for uri in ("media://1", "characters://1", "qmd://docs/d.pdf", "memory://2"):
         before, after = library.get(uri).id, elsewhere.get(uri).id
-        assert library.store.places([before])[before] == elsewhere.store.places([after])[after], uri
-        assert library.store.cues(before) == elsewhere.store.cues(after), uri
+        here, there = library.store.drawer(Records), elsewhere.store.drawer(Records)
+        assert here.places([before])[before] == there.places([after])[after], uri
+        assert here.cues(before) == there.cues(after), uri
     assert elsewhere.get("notes://tea").version == 7
     (entry,) = elsewhere.store.entries([3])
     assert [past.body for past in elsewhere.store.past([entry.item_id])[entry.item_id]] == ["three"]
     assert elsewhere.store.entries([1])[0].superseded_by == 3
     assert elsewhere.store.entries([4])[0].images == 1
-    (character,) = elsewhere.store.named("character", "zoë")
-    assert elsewhere.store.uids([character]) == {
-        character: library.store.uids([library.get("characters://1").id])[library.get("characters://1").id]
+    (character,) = elsewhere.store.drawer(LastingNames).named("character", "zoë")
+    assert elsewhere.store.drawer(LastingNames).uids([character]) == {
+        character: library.store.drawer(LastingNames).uids([library.get("characters://1").id])[
+            library.get("characters://1").id
+        ]
     }
 
 

@@ -20,7 +20,10 @@ from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.base import Store
-from commonplace.store.rows import Attachment, FileRecord, FolderChange, ImportSource
+from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.lasting_names import LastingNames
+from commonplace.store.messages import Messages
+from commonplace.store.rows import Attachment, FileRecord, FolderChange
 from commonplace.store.session_marks import Returned, SessionList, SessionMarks
 from opening import BACKENDS, open_store, space_of
 from postgres_server import postgres
@@ -53,7 +56,7 @@ def fill(store: Store) -> None:
     store.drawer(SessionMarks).mark(
         "s", Returned("q", ["notes://n"], "list", SessionList(("x",), True)), now=0, most_uris=9
     )
-    store.set_import_source(ImportSource("note", "file", "", b"h", items[0].id, 1))
+    store.drawer(ImportSources).keep(ImportSource("note", "file", "", b"h", items[0].id, 1))
     store.enqueue("k", {"n": 1})
     store.delete([items[2].id])
     fill_tables(store, items[0].id)
@@ -62,14 +65,15 @@ def fill(store: Store) -> None:
 def content(store: Store) -> Any:
     items = store.scan(Filter(), body=True)
     ids = [item.id for item in items]
-    marks = store.drawer(SessionMarks)
+    marks, names, sources = store.drawer(SessionMarks), store.drawer(LastingNames), store.drawer(ImportSources)
     return (
         items, [store.chunks_of(item) for item in ids], store.changes(0, 99),
         [store.attachments_of(item) for item in ids],
         store.entries_of(ids), store.threads(limit=9, offset=0), store.tally().common, store.superseded_items(),
-        store.setting("s"), store.models(), store.embedded_total(store.models()[0].id), store.uids(ids),
-        store.docids(ids), store.documents_by_end("a.md", "end", 9), store.file_records("c"), store.openings(["talk"]),
-        marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"), store.import_source("note", "file", ""),
+        store.setting("s"), store.models(), store.embedded_total(store.models()[0].id), names.uids(ids),
+        store.docids(ids), store.documents_by_end("a.md", "end", 9), store.file_records("c"),
+        store.drawer(Messages).openings(["talk"]),
+        marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"), sources.find("note", "file", ""),
         store.indexed_fields(), store.last_item(), store.next_entry(), store.job_total(), store.indexed(ids),
         store.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
         tables_told(store),
@@ -143,14 +147,14 @@ def test_texts_of_any_length_are_kept_and_found(store: Store) -> None:
     assert store.ids_of([("document", one, one), ("note", None, two)]) == [items[0].id, note.id]
     assert store.select(Filter(parents=(one,))).tolist() == [items[0].id, items[1].id, said.id]
     assert store.select(Filter(tags=(two,))).tolist() == [items[1].id]
-    assert store.named("note", two) == [note.id]
+    assert store.drawer(LastingNames).named("note", two) == [note.id]
     assert [name.item_id for name in store.documents_by_end(two, "path", 9)[0]] == [items[1].id]
     where = (Condition(("k",), "array_contains", one), Condition(("q",), "starts_with", "X" * 100))
     assert store.select(Filter(kinds=("memory",), where=where)).tolist() == [said.id]
     assert store.latest_entries([one], 5)[one][0].item_id == said.id
     assert store.threads(limit=5, offset=0)[0][0].thread == one
-    store.set_import_source(ImportSource("note", two, one, b"h", note.id, 1))
-    assert store.import_source("note", two, one) is not None
+    store.drawer(ImportSources).keep(ImportSource("note", two, one, b"h", note.id, 1))
+    assert store.drawer(ImportSources).find("note", two, one) is not None
     store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
     assert (
         store.drawer(SessionMarks).mark("s", Returned("q", [one, two], "l", SessionList(())), now=0, most_uris=9) == 2

@@ -18,17 +18,12 @@ import pytest
 from psycopg import errors, sql
 
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.knowledge.drawer import Cue, KeptAnswer, KeptAnswers, Records
 from commonplace.model import Draft, Filter
+from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.lasting_names import LastingNames
 from commonplace.store.postgres import PostgresStore
-from commonplace.store.rows import (
-    Attachment,
-    Cue,
-    FileRecord,
-    FolderChange,
-    ImportSource,
-    KeptAnswer,
-    Past,
-)
+from commonplace.store.rows import Attachment, FileRecord, FolderChange, Past
 from commonplace.store.session_marks import Returned, SessionList, SessionMarks
 from opening import open_store, space_of
 from postgres_server import postgres
@@ -51,7 +46,7 @@ def filled(tmp_path: Path) -> Iterator[PostgresStore]:
     )
     data = b"picture"
     store.attach(note.id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
-    store.set_cues(talk.id, [Cue(0, 1, 0, 1)])
+    store.drawer(Records).set_cues(talk.id, [Cue(0, 1, 0, 1)])
     store.index_field(("k",))
     for number in (1, 2):
         fields: dict[str, Any] = {"source": "user", "supersedes": [1]} if number == 2 else {"source": "user"}
@@ -66,9 +61,9 @@ def filled(tmp_path: Path) -> Iterator[PostgresStore]:
     store.set_setting("s", 1)
     store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
     store.drawer(SessionMarks).mark("s", Returned("q", ["notes://n"], "list", SessionList(())), now=0, most_uris=9)
-    store.next_number("note")
-    store.set_import_source(ImportSource("note", "file", "", b"h", note.id, 1))
-    store.keep_answer("o", "t", "k", KeptAnswer(b"a", {}), now=1, since=0)
+    store.drawer(LastingNames).next_number("note")
+    store.drawer(ImportSources).keep(ImportSource("note", "file", "", b"h", note.id, 1))
+    store.drawer(KeptAnswers).keep("o", "t", "k", KeptAnswer(b"a", {}), now=1, since=0)
     fill_tables(store, note.id)
     yield store
     store.close()

@@ -25,6 +25,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.settings import BadSetting
+from commonplace.store.lasting_names import LastingNames
 from commonplace.store.postgres import (
     PostgresAccounts,
     PostgresStore,
@@ -461,9 +462,9 @@ def test_a_store_whose_space_cannot_be_made_keeps_no_connections(database: tuple
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
 def test_what_is_no_text_is_refused_in_words(store: PostgresStore, text: str) -> None:
     with pytest.raises(InvalidInput, match="Remove it"):
-        store.named("note", text)
+        store.drawer(LastingNames).named("note", text)
     with pytest.raises(InvalidInput, match="Remove it"):
-        store.set_uid(1, text)
+        store.drawer(LastingNames).set_uid(1, text)
     assert store.counts() == {}
 
 

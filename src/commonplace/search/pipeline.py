@@ -39,6 +39,7 @@ from commonplace.search.rerank import CANDIDATES, RerankCandidates, RerankQuery,
 from commonplace.search.scale import NO_SCALE
 from commonplace.search.widen import READ, Widened, why_not, widened
 from commonplace.store.base import Store
+from commonplace.store.messages import Messages
 
 T = TypeVar("T")
 LEAST_DEPTH = 50
@@ -119,10 +120,9 @@ class Pipeline:
 
     def related(self, item: Item, request: Request) -> Page:
         """Return what is like an item: its most telling words in the lexical leg, the mean of its vectors in the other.
-
         A conversation says what its messages do, which are not like it.
         """
-        messages = self._store.message_ids(item.key) if item.kind == "conversation" else []
+        messages = self._store.drawer(Messages).of(item.key) if item.kind == "conversation" else []
         request = replace(request, exclude=request.exclude.union(messages))
         return self._with_look(lambda look: self._related(item, messages, request, look))
 

@@ -11,6 +11,7 @@ from commonplace.model import JSON, Chunk, Hit, Item, item_of
 from commonplace.search.ranking import Ranking, as_shown
 from commonplace.search.request import Request
 from commonplace.store.base import Store
+from commonplace.store.messages import Messages
 from commonplace.text.matches import Matcher
 from commonplace.text.quote import Quote, headings_over, quote
 
@@ -53,7 +54,7 @@ class Presenter:
         self._chunks = {chunk.id: chunk for chunk in store.chunks(wanted)}
         self._items = {item.id: item for item in store.items(list(dict.fromkeys(map(item_of, wanted))))}
         talks = [item.key for item in self._items.values() if item.kind == "conversation"]
-        self._openings = store.openings(talks) if talks else {}
+        self._openings = store.drawer(Messages).openings(talks) if talks else {}
 
     def hits(self, answer: RankedRows) -> list[Hit]:
         """Return the hits of an answer. One whose item was deleted a moment ago is left out."""

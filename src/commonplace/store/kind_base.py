@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from commonplace.model import IndexedItem, Item
+from commonplace.model import Item
 from commonplace.store.rows import (
-    Cue,
     DocumentRow,
     Ending,
     EntryRow,
     FileRecord,
     FolderChange,
     FolderResult,
-    ImportSource,
-    KeptAnswer,
     Moment,
     Name,
     Past,
-    Place,
     Said,
     Tally,
     ThreadRow,
@@ -233,108 +229,4 @@ class DocumentStore(Protocol):
 
     def rename_collection(self, old: str, new: str) -> None:
         """Rename a collection, and let its documents and records follow. Raise NotFound where there is none."""
-        ...
-
-
-class RecordStore(Protocol):
-    """Notes, media, conversations, characters and prompts."""
-
-    def uids(self, item_ids: Sequence[int]) -> dict[int, str]:
-        """Return the UUIDs by which export and import know these items, by id."""
-        ...
-
-    def item_of_uid(self, kind: str, uid: str) -> int | None:
-        """Return the id of the item of a kind with this UUID, or None."""
-        ...
-
-    def set_uid(self, item_id: int, uid: str) -> None:
-        """Give an item another UUID."""
-        ...
-
-    def named(self, kind: str, title: str) -> list[int]:
-        """Return the ids of a kind's items with this title, case ignored."""
-        ...
-
-    def next_number(self, kind: str) -> int:
-        """Return a number for an item of a kind that none ever had."""
-        ...
-
-    def take_number(self, kind: str, number: int) -> None:
-        """Give out no number up to this one any more."""
-        ...
-
-    def set_version(self, item_id: int, version: int) -> None:
-        """Set the version of an item, and of its last change."""
-        ...
-
-    def cues(self, item_id: int) -> list[Cue]:
-        """Return the cues of a medium in their order."""
-        ...
-
-    def set_cues(self, item_id: int, cues: Sequence[Cue]) -> None:
-        """Replace the cues of a medium."""
-        ...
-
-    def places(self, item_ids: Sequence[int]) -> dict[int, list[Place]]:
-        """Return the places of these items' chunks, in order, by item id."""
-        ...
-
-    def whole(self, item_ids: Sequence[int]) -> list[IndexedItem]:
-        """Return those of the items that are searched whole, each as if it were one chunk."""
-        ...
-
-    def message_ids(self, conversation: str, first: int = 0, limit: int = -1) -> list[int]:
-        """Return the item ids of a conversation's messages in its order, from one on; a limit of -1 stands for all."""
-        ...
-
-    def openings(self, conversations: Sequence[str]) -> dict[str, str]:
-        """Return the first message of each of these conversations."""
-        ...
-
-    def conversations_of(self, character: str) -> list[tuple[int, str]]:
-        """Return the ids and keys of the conversations with a character."""
-        ...
-
-    def last_modified(self, item_ids: Sequence[int]) -> dict[int, int]:
-        """Return when these were changed, in microseconds; for a message without a time, when its conversation was."""
-        ...
-
-    def media_types(self) -> dict[str, int]:
-        """Return the number of media of each type."""
-        ...
-
-    def latest(self, kind: str, limit: int) -> list[int]:
-        """Return the items of a kind that were changed last, the last first."""
-        ...
-
-    def keys(self, kind: str) -> list[tuple[int, str]]:
-        """Return the id and key of every item of a kind."""
-        ...
-
-    def titles(self, kind: str, after: str, limit: int) -> list[tuple[int, str]]:
-        """Return ids and titles of a kind's items in the order of their folded titles, from just after one."""
-        ...
-
-    def import_source(self, kind: str, path: str, position: str) -> ImportSource | None:
-        """Return where an item was imported from, by its place there, or None."""
-        ...
-
-    def import_sources_of(self, item_id: int) -> list[ImportSource]:
-        """Return the places an item was imported from."""
-        ...
-
-    def import_sources_at(self, kind: str, path: str) -> list[ImportSource]:
-        """Return all pieces of a path, in the order of their positions."""
-        ...
-
-    def set_import_source(self, source: ImportSource) -> None:
-        """Store where an item was imported from."""
-        ...
-
-    def kept_answer(self, owner: str, tool: str, key: str, since: int) -> KeptAnswer | None:
-        """Return the answer that was stored for a call with this key at or after `since`, in microseconds, or None."""
-        ...
-
-    def keep_answer(self, owner: str, tool: str, key: str, kept: KeptAnswer, *, now: int, since: int) -> None:
-        """Store an answer, and remove those from before `since`."""
         ...

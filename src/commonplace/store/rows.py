@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from commonplace.lazy_dataclass import dataclass
@@ -235,39 +235,3 @@ class Tally:
     expiring: int
     summaries: int
     bytes: int
-
-
-class Cue(NamedTuple):
-    """A stretch of a medium's body that is said from one time to another, and by whom."""
-
-    start_ms: int
-    end_ms: int
-    char_start: int
-    char_end: int
-    speaker: str | None = None
-
-
-class Place(NamedTuple):
-    """The characters of an item's body that a chunk is, and its anchor."""
-
-    start: int
-    end: int
-    anchor: Mapping[str, JSON]
-
-
-class ImportSource(NamedTuple):
-    """The place an item was imported from, a hash of what came in then, and the version it was given."""
-
-    kind: str
-    path: str
-    position: str
-    hash: bytes
-    item_id: int
-    version: int
-
-
-class KeptAnswer(NamedTuple):
-    """The answer to a call with an idempotency key, and a hash of its arguments."""
-
-    arguments: bytes
-    answer: JSON

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.model import SCHEMES, Item, parse_uri, uri_of
+from commonplace.store.lasting_names import LastingNames
 from commonplace.store.rows import Name
 from commonplace.text.nearest import nearest, or_of
 from commonplace.tools.addresses import LINES, span
@@ -214,7 +215,7 @@ def suggested(space: Space, text: str) -> list[str]:
     store = space.store
     ids = store.ids_of([(kind, None, paths[0]) for kind in _BY_KEY])
     for kind in ("note", "media", "conversation", "character", "prompt"):
-        ids += store.named(kind, paths[0])[:MOST_SUGGESTED]
+        ids += store.drawer(LastingNames).named(kind, paths[0])[:MOST_SUGGESTED]
     called = [item.uri for item in store.items(list(dict.fromkeys(ids))[:MOST_SUGGESTED])]
     files = nearest(paths[0], store.document_files()[1], most=MOST_SUGGESTED, furthest=_FURTHEST)
     return [*called, *files][:MOST_SUGGESTED]

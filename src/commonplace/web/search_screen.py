@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.knowledge.drawer import Records
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Item, Mode, Operator, Page
 from commonplace.profiles.commonplace.browsing import collection_names
@@ -356,7 +357,7 @@ def _health(trouble: str, pending: str, passages: int) -> str:
 def _recent(library: Library, counts: dict[str, int], names: dict[str, str]) -> list[dict[str, JSON]]:
     """Return the items that were changed last, of any kind."""
     store = library.store
-    ids = [item_id for kind in _KINDS if counts.get(kind) for item_id in store.latest(kind, RECENT)]
+    ids = [item_id for kind in _KINDS if counts.get(kind) for item_id in store.drawer(Records).latest(kind, RECENT)]
     latest = sorted(store.items(ids), key=lambda item: item.updated_at, reverse=True)[:RECENT]
     return _listed(library, latest, names)
 

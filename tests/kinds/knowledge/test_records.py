@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.kinds.knowledge.records import References, delete_record, put_record, records
 from commonplace.store.base import Store
-from commonplace.store.rows import ImportSource
+from commonplace.store.import_sources import ImportSource, ImportSources
 from opening import open_store
 
 NOTE = {"kind": "note", "title": "Tea", "body": "Oolong"}
@@ -320,10 +320,11 @@ def test_a_version_no_store_can_count_on_from_is_not_kept(store: Store) -> None:
 
 def test_where_an_item_came_from_is_remembered_until_it_goes(store: Store) -> None:
     put = put_record(store, NOTE)
-    store.set_import_source(ImportSource("note", "/a.md", "0", b"h", put.item_id, 1))
-    assert store.import_source("note", "/a.md", "0") == ImportSource("note", "/a.md", "0", b"h", put.item_id, 1)
-    store.set_import_source(ImportSource("note", "/a.md", "0", b"g", put.item_id, 2))
-    assert store.import_source("note", "/a.md", "0").hash == b"g"
-    assert store.import_sources_of(put.item_id) == [ImportSource("note", "/a.md", "0", b"g", put.item_id, 2)]
+    sources = store.drawer(ImportSources)
+    sources.keep(ImportSource("note", "/a.md", "0", b"h", put.item_id, 1))
+    assert sources.find("note", "/a.md", "0") == ImportSource("note", "/a.md", "0", b"h", put.item_id, 1)
+    sources.keep(ImportSource("note", "/a.md", "0", b"g", put.item_id, 2))
+    assert sources.find("note", "/a.md", "0").hash == b"g"
+    assert sources.of(put.item_id) == [ImportSource("note", "/a.md", "0", b"g", put.item_id, 2)]
     store.delete([put.item_id])
-    assert store.import_source("note", "/a.md", "0") is None
+    assert sources.find("note", "/a.md", "0") is None

@@ -12,6 +12,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commonplace.kinds.knowledge.drawer import Place
 from commonplace.kinds.knowledge.retrieval import (
     Anchor,
     Budget,
@@ -24,7 +25,6 @@ from commonplace.kinds.knowledge.retrieval import (
     read_lines,
     trim,
 )
-from commonplace.store.rows import Place
 
 BODIES = st.text("ab .!?\n。", max_size=300)
 BUDGETS = st.builds(Budget, st.integers(1, 60), st.floats(1, 20) | st.integers(1, 20))

@@ -44,7 +44,8 @@ from commonplace.ingest.imports.import_sources import (
 )
 from commonplace.model import JSON, Item, fingerprint
 from commonplace.store.base import Store
-from commonplace.store.rows import ImportSource
+from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.lasting_names import LastingNames
 
 READ_AHEAD_BYTES = 1 << 20
 """Files of at most this size are read before a transaction begins; of larger ones, what holds many items streams."""
@@ -340,7 +341,7 @@ class _Import:
             and not was_imported(self._store, result.item_id, result.version - 1)
         ):
             read.remarks.warn(f"{result.uri} was in the library already; what it said was replaced")
-        self._store.set_import_source(ImportSource(kind, path, position, mark, result.item_id, result.version))
+        self._store.drawer(ImportSources).keep(ImportSource(kind, path, position, mark, result.item_id, result.version))
         self._note(result.uri, result.status, read.source)
 
     def _amended(self, record: Record, read: _Read) -> Record:
@@ -356,7 +357,7 @@ class _Import:
         Its metadata keeps the name.
         """
         name = record.get("character")
-        if record["kind"] == "conversation" and name and not self._store.named("character", name):
+        if record["kind"] == "conversation" and name and not self._store.drawer(LastingNames).named("character", name):
             return {field: value for field, value in record.items() if field != "character"}
         return record
 

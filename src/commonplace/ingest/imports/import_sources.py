@@ -16,7 +16,8 @@ from typing import BinaryIO
 from commonplace.ingest.files.zipped import BadZip, opened
 from commonplace.ingest.imports.import_file import ImportFile, Record, Relay, Unreadable
 from commonplace.store.base import Store
-from commonplace.store.rows import ImportSource
+from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.lasting_names import LastingNames
 
 EXPANSION = 4
 """An archive may unpack to so many times what one file may have."""
@@ -155,10 +156,10 @@ def said_of(error: OSError) -> str:
 
 def remembered(store: Store, record: Record, path: str, position: str, mark: bytes) -> ImportSource | None:
     """Return what came from a place before; else the very same record from another, which has moved."""
-    source = store.import_source(record["kind"], path, position)
+    source = store.drawer(ImportSources).find(record["kind"], path, position)
     if source is None and (same := _same_elsewhere(store, record, mark)):
         source = same._replace(path=path, position=position)
-        store.set_import_source(source)
+        store.drawer(ImportSources).keep(source)
     return source
 
 
@@ -169,9 +170,9 @@ def _same_elsewhere(store: Store, record: Record, mark: bytes) -> ImportSource |
         item = store.item(kind, None, str(record["id"]), body=False)
         candidates = [item.id] if item else []
     else:
-        candidates = store.named(kind, str(record.get("title") or record.get("name") or ""))
+        candidates = store.drawer(LastingNames).named(kind, str(record.get("title") or record.get("name") or ""))
     for candidate in candidates:
-        latest = max(store.import_sources_of(candidate), key=lambda one: one.version, default=None)
+        latest = max(store.drawer(ImportSources).of(candidate), key=lambda one: one.version, default=None)
         if latest and latest.hash == mark:
             return latest
     return None
@@ -179,10 +180,10 @@ def _same_elsewhere(store: Store, record: Record, mark: bytes) -> ImportSource |
 
 def is_shared(store: Store, source: ImportSource) -> bool:
     """Return whether another file that is still there was alike and became the same item: from now on they are two."""
-    others = [one for one in store.import_sources_of(source.item_id) if one[:3] != source[:3]]
+    others = [one for one in store.drawer(ImportSources).of(source.item_id) if one[:3] != source[:3]]
     return any(one.path == source.path or Path(one.path).exists() for one in others)
 
 
 def was_imported(store: Store, item_id: int, version: int) -> bool:
     """Return whether a version of an item came from a file. Otherwise somebody made or edited it in the library."""
-    return any(one.version == version for one in store.import_sources_of(item_id))
+    return any(one.version == version for one in store.drawer(ImportSources).of(item_id))

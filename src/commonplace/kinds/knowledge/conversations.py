@@ -14,6 +14,8 @@ from commonplace.kinds.knowledge.kinds import checked_id, moment_text, read_mome
 from commonplace.kinds.knowledge.shape import Message, Shaped, entries, mapping, needed, optional, string
 from commonplace.model import JSON, Draft, Item, fingerprint
 from commonplace.store.base import Store
+from commonplace.store.dialect import NO_LIMIT
+from commonplace.store.messages import Messages
 
 # records
 
@@ -153,7 +155,7 @@ def _time(message: Mapping[str, JSON], place: str) -> str | None:
 
 def put_messages(store: Store, conversation: Item, messages: Sequence[Message]) -> None:
     """Replace a conversation's messages. Those without an id keep the one at their index, or get a new one."""
-    old = store.items(store.message_ids(conversation.key))
+    old = store.items(store.drawer(Messages).of(conversation.key))
     kept_ids = {message.id for message in messages if message.id}
     drafts = []
     for index, message in enumerate(messages):
@@ -185,10 +187,17 @@ def append_messages(store: Store, conversation: Item, messages: Sequence[Message
         return item
 
 
-def messages_of(store: Store, conversation: Item, limit: int = -1) -> list[Message]:
-    """Return the messages of a conversation in order, with their text; `limit` of them, -1 for all."""
-    ids = store.message_ids(conversation.key, limit=limit)
+def messages_of(store: Store, conversation: Item, limit: int = NO_LIMIT) -> list[Message]:
+    """Return the messages of a conversation in order, with their text; at most `limit` of them."""
+    ids = store.drawer(Messages).of(conversation.key, limit=limit)
     return [message_of(item) for item in store.items(ids, body=True)]
+
+
+def leave_character(store: Store, conversation: int) -> None:
+    """Store a conversation, given by its item id, without its character."""
+    for item in store.items([conversation]):
+        fields = {name: value for name, value in item.fields.items() if name != "character"}
+        store.put([prepare(replace(again(item), fields=fields, updated_at=item.updated_at))])
 
 
 def later(item: Item) -> datetime:

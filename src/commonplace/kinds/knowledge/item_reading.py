@@ -10,6 +10,7 @@ from functools import cache
 from commonplace.errors import InvalidInput
 from commonplace.index.base import WordIndex
 from commonplace.kinds.knowledge.cards_and_prompts import character_content, prompt_content
+from commonplace.kinds.knowledge.drawer import Place, Records
 from commonplace.kinds.knowledge.item_scores import ask
 from commonplace.kinds.knowledge.item_snippets import Snippets, chunk_at, field_range, loc_at, message_loc, title_loc
 from commonplace.kinds.knowledge.kinds import uri_for
@@ -27,7 +28,7 @@ from commonplace.kinds.knowledge.retrieval import (
 )
 from commonplace.model import JSON, Item
 from commonplace.store.base import Store
-from commonplace.store.rows import Place
+from commonplace.store.messages import Messages
 from commonplace.text.snippet import Match
 
 _MINE = {
@@ -78,7 +79,7 @@ class ItemReader:
 
     def read_page(self, item: Item, page: int, size: int) -> Read:
         """Return one page of a conversation's messages, from 1."""
-        ids = self._store.message_ids(item.key)
+        ids = self._store.drawer(Messages).of(item.key)
         total = len(ids)
         messages = self._store.items(ids[(page - 1) * size : page * size], body=True)
         pages = -(-total // size)
@@ -90,7 +91,7 @@ class ItemReader:
 
     def _body(self, item: Item, wish: Wish) -> Read:
         body = item.body or ""
-        stored = self._store.places([item.id]).get(item.id) or [Place(0, len(body), {})]
+        stored = self._store.drawer(Records).places([item.id]).get(item.id) or [Place(0, len(body), {})]
         chunks = cut(body, wish.chunk_chars, wish.overlap_chars) if wish.chunk_chars else stored
         anchor, matches = self._anchor(item, wish, stored, chunks or stored)
         attachments = self._attachments(item)
@@ -158,7 +159,7 @@ class ItemReader:
         elif at is not None:
             index = chunk_at(stored, at)
         elif loc.get("start_ms") is not None:
-            cues = self._store.cues(item.id)
+            cues = self._store.drawer(Records).cues(item.id)
             cue = next((cue for cue in cues if cue.end_ms > loc["start_ms"]), cues[-1] if cues else None)
             if cue is None:
                 return None
@@ -172,7 +173,7 @@ class ItemReader:
         if item.kind in ("character", "prompt"):
             index = chunk_at(stored, at) if index is None else index
             return {"approx_offset": at, "field": stored[index].anchor.get("field")}
-        cues = self._store.cues(item.id) if item.fields.get("cues") else []
+        cues = self._store.drawer(Records).cues(item.id) if item.fields.get("cues") else []
         return loc_at(item, stored, at, cues, index)
 
     def _attachments(self, item: Item) -> list[Mapping[str, JSON]] | None:
@@ -188,7 +189,7 @@ class ItemReader:
     # conversations
 
     def _conversation(self, item: Item, wish: Wish) -> Read:
-        ids = self._store.message_ids(item.key)
+        ids = self._store.drawer(Messages).of(item.key)
 
         @cache
         def message(index: int) -> Item:
@@ -279,7 +280,7 @@ def rendered(store: Store, item: Item) -> str:
 
 def spoken(store: Store, conversation: Item) -> list[str]:
     """Return the title and the messages of a conversation as Markdown."""
-    messages = store.items(store.message_ids(conversation.key), body=True)
+    messages = store.items(store.drawer(Messages).of(conversation.key), body=True)
     texts = [f"**{message.fields.get('sender', '')}:** {message.body or ''}" for message in messages]
     return [f"# {conversation.title}", *texts]
 

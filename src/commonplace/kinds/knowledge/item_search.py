@@ -13,6 +13,7 @@ from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.words.items import ItemScores
 from commonplace.index.words.query import LexicalQuery
+from commonplace.kinds.knowledge.drawer import Records
 from commonplace.kinds.knowledge.item_scores import HIGHEST, AnalyzedQuery, NearItems, ask, both, near
 from commonplace.kinds.knowledge.item_snippets import KnowledgeHit, Shower, Snippets
 from commonplace.kinds.knowledge.kinds import SOURCE_OF
@@ -21,6 +22,7 @@ from commonplace.search.engine import SemanticSource
 from commonplace.store.base import Store
 from commonplace.store.facets import facet
 from commonplace.store.filters import fold_tag, micros
+from commonplace.store.messages import Messages
 from commonplace.text.terms import Term
 
 By = Literal["both", "title", "message"]
@@ -174,7 +176,7 @@ class KnowledgeSearch:
     def _chat_scopes(self, limits: SourceLimits) -> list[Scope]:
         message, title = Scope(kinds=("message",)), Scope(kinds=("conversation",))
         if limits.character is not None:
-            talks = self._store.conversations_of(limits.character)
+            talks = self._store.drawer(Messages).conversations_with(limits.character)
             if not talks:
                 return []
             message = replace(message, parents=tuple(key for _, key in talks))
@@ -260,7 +262,7 @@ class KnowledgeSearch:
         if search.order == "relevance" and len(rows) > page_end:
             least = sorted(pool.scores, reverse=True)[page_end - 1]
             rows = [row for row in rows if pool.scores[row] >= least]
-        changed = self._store.last_modified([pool.items[row] for row in rows])
+        changed = self._store.drawer(Records).last_modified([pool.items[row] for row in rows])
         recent = search.order == "recent"
 
         def first(row: int) -> tuple[float, float]:

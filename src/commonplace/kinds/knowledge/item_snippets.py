@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from commonplace.kinds.knowledge.drawer import Cue, Place, Records
 from commonplace.kinds.knowledge.item_scores import AnalyzedQuery
 from commonplace.kinds.knowledge.kinds import shown_id
 from commonplace.model import JSON, Item
 from commonplace.store.base import Store
-from commonplace.store.rows import Cue, Place
+from commonplace.store.messages import Messages
 from commonplace.text.matches import Matcher
 from commonplace.text.snippet import Match, snippet
 from commonplace.text.terms import Term
@@ -164,8 +165,9 @@ class Shower:
         items = {item.id: item for item in self._store.items([item for item, _ in rows], body=True)}
         talks = talks_of(self._store, items.values())
         cut = [item.id for item in items.values() if item.chunk_count > 1 or item.kind in _ANCHORED]
-        places = self._store.places(cut) if cut else {}
-        openings = self._store.openings([item.key for item in items.values() if item.kind == "conversation"])
+        places = self._store.drawer(Records).places(cut) if cut else {}
+        keys = [item.key for item in items.values() if item.kind == "conversation"]
+        openings = self._store.drawer(Messages).openings(keys) if keys else {}
         hits = []
         for id, score in rows:
             item = items.get(id)
@@ -195,7 +197,7 @@ class Shower:
     def _in_body(self, item: Item, places: Sequence[Place]) -> tuple[str | None, dict[str, JSON]]:
         body = item.body or ""
         window = self._snippets.window(body, self._length)
-        cues = self._store.cues(item.id) if window.at >= 0 and item.fields.get("cues") else []
+        cues = self._store.drawer(Records).cues(item.id) if window.at >= 0 and item.fields.get("cues") else []
         return window.text or None, loc_at(item, places or [Place(0, len(body), {})], max(0, window.at), cues)
 
     def _in_field(

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from commonplace.errors import NotFound
 from commonplace.index.base import WordIndex
+from commonplace.kinds.knowledge.drawer import Records
 from commonplace.kinds.knowledge.item_reading import ItemReader
 from commonplace.kinds.knowledge.item_search import KnowledgeSearch
 from commonplace.kinds.knowledge.kinds import KIND_OF
 from commonplace.model import Change, IndexedItem, Item, parse_uri
 from commonplace.space import Space
 from commonplace.store.base import Store
+from commonplace.store.lasting_names import LastingNames
 
 FOLDER = "whole"
 
@@ -29,7 +31,7 @@ class _Whole:
         return self._store.changes(after, limit)
 
     def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:
-        return self._store.whole(item_ids)
+        return self._store.drawer(Records).whole(item_ids)
 
 
 def whole_index(space: Space) -> WordIndex:
@@ -81,7 +83,7 @@ class Knowledge:
 
     def _named(self, name: str, *, body: bool) -> Item | None:
         """Return the prompt with a name, of several the one spelled exactly so."""
-        prompts = self.store.items(self.store.named("prompt", name), body=body)
+        prompts = self.store.items(self.store.drawer(LastingNames).named("prompt", name), body=body)
         exact = [item for item in prompts if item.title == name] or prompts
         return exact[0] if exact else None
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.knowledge.drawer import Cue, Records
 from commonplace.kinds.knowledge.kinds import shown_id
 from commonplace.kinds.knowledge.shape import BodyLines, Shaped, entries, needed, optional, string, whole
 from commonplace.model import JSON, Chunk, Draft, Item, Span, fingerprint
 from commonplace.store.base import Store
-from commonplace.store.rows import Cue
 
 MEDIA_FIELDS = ("media_type", "url", "author", "language", "duration_ms", "cues", "chunks")
 _BETWEEN = "\n\n"
@@ -236,7 +236,7 @@ class _Spoken:
 
 def transcript(store: Store, item: Item, wanted: TranscriptRequest) -> Transcript:
     """Return the transcript of a media item that was fetched with its body."""
-    cues, body = store.cues(item.id), item.body or ""
+    cues, body = store.drawer(Records).cues(item.id), item.body or ""
     if not cues:
         return _untimed(item, body, wanted)
     spoken = [_spoken(number, cue, body) for number, cue in enumerate(cues)]

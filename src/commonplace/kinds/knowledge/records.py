@@ -23,12 +23,13 @@ from commonplace.kinds.knowledge.cards_and_prompts import (
 )
 from commonplace.kinds.knowledge.conversations import (
     CONVERSATION_FIELDS,
-    again,
     conversation_record,
+    leave_character,
     messages_of,
     put_messages,
     shape_conversation,
 )
+from commonplace.kinds.knowledge.drawer import Records
 from commonplace.kinds.knowledge.kinds import (
     KINDS,
     MOST_NUMBER,
@@ -54,6 +55,8 @@ from commonplace.kinds.knowledge.shape import (
 )
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.base import Store
+from commonplace.store.lasting_names import LastingNames
+from commonplace.store.messages import Messages
 
 Status = Literal["created", "updated", "unchanged", "deleted"]
 
@@ -155,17 +158,10 @@ def delete_item(store: Store, item: Item, expected_version: int | None = None) -
     with store.transaction():
         store.delete([item.id], expected_version)
         if item.kind == "conversation":
-            store.delete(store.message_ids(item.key))
+            store.delete(store.drawer(Messages).of(item.key))
         elif item.kind == "character":
-            for conversation, _ in store.conversations_of(item.key):
-                _part(store, conversation)
-
-
-def _part(store: Store, conversation: int) -> None:
-    """Store a conversation without its character."""
-    for item in store.items([conversation]):
-        fields = {name: value for name, value in item.fields.items() if name != "character"}
-        store.put([prepare(replace(again(item), fields=fields, updated_at=item.updated_at))])
+            for conversation, _ in store.drawer(Messages).conversations_with(item.key):
+                leave_character(store, conversation)
 
 
 class _Put:
@@ -176,6 +172,7 @@ class _Put:
     ) -> None:
         self._store, self._kind, self._record = store, kind, record
         self._references, self._warnings = references, warnings
+        self._names = store.drawer(LastingNames)
         self._tags = clean_tags(strings(record, "tags"))
         self._version = whole(record, "version") or 0
 
@@ -226,7 +223,7 @@ class _Put:
         name = optional(self._record, "character")
         if not name:
             return None
-        namesakes = self._store.items(self._store.named("character", name))
+        namesakes = self._store.items(self._names.named("character", name))
         exact = [item for item in namesakes if item.title == name] or namesakes
         if not exact:
             self._warnings.append(f'There is no character called "{name}"; the name was kept in metadata.')
@@ -254,17 +251,26 @@ class _Put:
         if wanted is not None and self._store.item(self._kind, None, wanted, body=False) is None:
             number = number_of(wanted)
             if self._kind in NUMBERED and number is not None:
-                self._store.take_number(self._kind, number)
+                self._names.take_number(self._kind, number)
             return wanted
-        key = new_key(self._store, self._kind)
+        key = self._unused_key()
         if wanted is not None:
             self._references.moved[self._kind, wanted] = key
         return key
 
+    def _unused_key(self) -> str:
+        """Return a key that no item of the kind has or, for numbered kinds, ever had."""
+        if self._kind not in NUMBERED:
+            return str(uuid4())
+        while True:  # a key that is a number may have come in as one of another spelling
+            key = str(self._names.next_number(self._kind))
+            if self._store.item(self._kind, None, key, body=False) is None:
+                return key
+
     def _keep(self, shaped: Shaped, item: Item, *, new: bool) -> None:
         """Store what hangs on an item that was written. For a new item there is nothing to clear."""
         if self._kind == "media" and (shaped.cues or not new):
-            self._store.set_cues(item.id, shaped.cues)
+            self._store.drawer(Records).set_cues(item.id, shaped.cues)
         elif self._kind == "character" and (shaped.avatar or not new):
             self._store.attach(item.id, [(shaped.avatar, {})] if shaped.avatar else [])
         elif shaped.messages is not None:
@@ -274,26 +280,16 @@ class _Put:
         if found.item is not None:
             return item
         if found.uid:
-            self._store.set_uid(item.id, found.uid)
+            self._names.set_uid(item.id, found.uid)
         if item.version < self._version <= MOST_NUMBER:
-            self._store.set_version(item.id, self._version)
+            self._store.drawer(Records).set_version(item.id, self._version)
             return replace(item, version=self._version)
         return item
 
 
-def new_key(store: Store, kind: str) -> str:
-    """Return a key that no item of the kind has or, for numbered kinds, ever had."""
-    if kind not in NUMBERED:
-        return str(uuid4())
-    while True:  # a key that is a number may have come in as one of another spelling
-        key = str(store.next_number(kind))
-        if store.item(kind, None, key, body=False) is None:
-            return key
-
-
 def check_name_free(store: Store, name: str, item: Item | None) -> None:
     """Raise AlreadyExists where another prompt has this name, ignoring case."""
-    others = [other for other in store.named("prompt", name) if item is None or other != item.id]
+    others = [other for other in store.drawer(LastingNames).named("prompt", name) if item is None or other != item.id]
     if others:
         raise AlreadyExists(
             f'There is a prompt called "{name}" already. Choose another name or update that one.', code="conflict"
@@ -305,7 +301,7 @@ def _identify(store: Store, kind: str, record: Mapping[str, JSON], shaped: Shape
     key = checked_id(record["id"], kind) if record.get("id") is not None else None
     if record.get("uid") is not None:
         uid = checked_uid(record["uid"])
-        known_id = store.item_of_uid(kind, uid)
+        known_id = store.drawer(LastingNames).item_of_uid(kind, uid)
         if known_id is not None:
             return _Identified(store.items([known_id], body=True)[0], uid, key)
         namesake = _by_name(store, record) if kind == "prompt" else None
@@ -318,14 +314,14 @@ def _identify(store: Store, kind: str, record: Mapping[str, JSON], shaped: Shape
 
 
 def _by_name(store: Store, record: Mapping[str, JSON]) -> Item | None:
-    namesakes = store.items(store.named("prompt", str(record.get("name", ""))), body=True)
+    namesakes = store.items(store.drawer(LastingNames).named("prompt", str(record.get("name", ""))), body=True)
     return namesakes[0] if namesakes else None
 
 
 def _alike(store: Store, kind: str, shaped: Shaped) -> Item | None:
     """Return an item of the kind with the same title and content, or None."""
     draft = shaped.draft
-    for item in store.items(store.named(kind, draft.title), body=True):
+    for item in store.items(store.drawer(LastingNames).named(kind, draft.title), body=True):
         same = (
             item.fields.get("digest") == draft.fields["digest"] if kind == "conversation" else item.body == draft.body
         )
@@ -359,17 +355,17 @@ def records(store: Store, kinds: Sequence[str] = KINDS) -> Iterator[dict[str, JS
     for kind in _EXPORTED:
         if kind not in kinds:
             continue
-        listed = sorted(store.keys(kind), key=lambda pair: by_id(kind, pair[1]))
+        listed = sorted(store.drawer(Records).keys(kind), key=lambda pair: by_id(kind, pair[1]))
         for start in range(0, len(listed), _BATCH):
             batch = [item for item, _ in listed[start : start + _BATCH]]
-            uids = store.uids(batch)
+            uids = store.drawer(LastingNames).uids(batch)
             for item in store.items(batch, body=True):
                 yield _record(store, item, uids[item.id])
 
 
 def record_of(store: Store, item: Item) -> dict[str, JSON]:
     """Return one item, read with its body, as a record."""
-    return _record(store, item, store.uids([item.id])[item.id])
+    return _record(store, item, store.drawer(LastingNames).uids([item.id])[item.id])
 
 
 def _record(store: Store, item: Item, uid: str) -> dict[str, JSON]:
@@ -387,7 +383,7 @@ def _record(store: Store, item: Item, uid: str) -> dict[str, JSON]:
 def _own(store: Store, item: Item) -> dict[str, JSON]:
     match item.kind:
         case "media":
-            return media_record(item, store.cues(item.id), store.chunks_of(item.id))
+            return media_record(item, store.drawer(Records).cues(item.id), store.chunks_of(item.id))
         case "character":
             attached = store.attachments_of(item.id)
             return character_record(item, attached[0][0] if attached else None)

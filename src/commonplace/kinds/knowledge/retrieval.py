@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.knowledge.drawer import Place
 from commonplace.model import JSON
-from commonplace.store.rows import Place
 from commonplace.text.snippet import Match, snippet
 
 Mode = Literal["snippet", "chunk", "chunk_with_siblings", "full"]

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.knowledge.drawer import Cue
 from commonplace.model import JSON, Draft, Span
-from commonplace.store.rows import Attachment, Cue
+from commonplace.store.rows import Attachment
 from commonplace.text.text_lines import line_of, line_starts
 
 

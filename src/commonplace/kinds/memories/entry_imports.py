@@ -25,7 +25,8 @@ from commonplace.kinds.memories.entry_writes import EntryRules, cut
 from commonplace.model import JSON, Draft
 from commonplace.store.base import Store
 from commonplace.store.filters import micros
-from commonplace.store.rows import EntryRow, ImportSource
+from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.rows import EntryRow
 from commonplace.store.sqlite.context_server import ForeignEntry, open_foreign
 
 # ids of theirs
@@ -49,24 +50,25 @@ def id_of(text: str) -> str | None:
 
 def keep_id(store: Store, id: str, item_id: int) -> None:
     """Note the id under which an entry was imported. It is removed with the entry."""
-    store.set_import_source(ImportSource(_KIND, _path(id), id, b"", item_id, 1))
+    store.drawer(ImportSources).keep(ImportSource(_KIND, _path(id), id, b"", item_id, 1))
 
 
 def has_id(store: Store, item_id: int) -> bool:
     """Return whether an entry was imported under an id."""
-    return any(source.kind == _KIND for source in store.import_sources_of(item_id))
+    return any(source.kind == _KIND for source in store.drawer(ImportSources).of(item_id))
 
 
 def number_of(store: Store, id: str) -> int | None:
     """Return the number here of the entry that was imported under exactly this id, or None."""
-    source = store.import_source(_KIND, _path(id), id)
+    source = store.drawer(ImportSources).find(_KIND, _path(id), id)
     rows = store.entries_of([source.item_id]) if source else []
     return rows[0].number if rows else None
 
 
 def number_called(store: Store, beginning: str) -> int:
     """Return the number of the entry whose id begins with `beginning`. Raise NotFound where none or several do."""
-    sources = [one for one in store.import_sources_at(_KIND, _path(beginning)) if one.position.startswith(beginning)]
+    pieces = store.drawer(ImportSources).at(_KIND, _path(beginning))
+    sources = [piece for piece in pieces if piece.position.startswith(beginning)]
     rows = {row.item_id: row for row in store.entries_of([source.item_id for source in sources])}
     matches = [(source.position, rows[source.item_id]) for source in sources if source.item_id in rows]
     if not matches:

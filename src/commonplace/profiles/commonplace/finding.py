@@ -8,6 +8,7 @@ from typing import get_args
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.space import Space
+from commonplace.store.lasting_names import LastingNames
 from commonplace.tools.addresses import inside
 from commonplace.tools.budget import digest, fit, make_cursor, read_cursor
 from commonplace.tools.levels import guess, unknown_path, unknown_tags
@@ -141,7 +142,7 @@ def _unknown_notes(call: Call, names: Sequence[str]) -> list[str]:
 
 def _unknown_note(call: Call, name: str) -> str:
     store = call.space.store
-    keys = [item.key for item in store.items(store.named("conversation", name))]
+    keys = [item.key for item in store.items(store.drawer(LastingNames).named("conversation", name))]
     keys += [table.id for table in store.tables() if table.name == name]
     if not keys:
         there = set[str]().union(*map(store.parents, SCHEMES))

@@ -9,6 +9,7 @@ from itertools import accumulate
 from commonplace.errors import CommonplaceError, NotFound
 from commonplace.model import JSON, Chunk, Item, uri_of
 from commonplace.space import Space
+from commonplace.store.messages import Messages
 from commonplace.text.text_lines import line_starts, split_lines
 from commonplace.text.token_estimates import estimate, reach, safe_cut
 from commonplace.tools.addresses import CHUNK, span
@@ -177,7 +178,7 @@ def _among_others(space: Space, place: TextRange, room: int) -> TextRange:
 
     conversation = space.get(uri_of("conversation", "", place.item.parent), body=False)
     said = spoken(space.store, conversation)
-    at = 1 + space.store.message_ids(conversation.key).index(place.item.id)  # after the title
+    at = 1 + space.store.drawer(Messages).of(conversation.key).index(place.item.id)  # after the title
     if _room_beside(conversation, said[at], room) < 0:
         return place
     first, last = _widened(said, at, room, conversation)

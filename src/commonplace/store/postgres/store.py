@@ -7,7 +7,6 @@ from commonplace.store.postgres.care import PostgresCare
 from commonplace.store.postgres.copying import Copies
 from commonplace.store.postgres.files import PostgresFiles
 from commonplace.store.postgres.keeping import PostgresKeeping
-from commonplace.store.postgres.knowledge import PostgresRecords
 from commonplace.store.postgres.listings import PostgresListings
 from commonplace.store.postgres.naming import PostgresNames
 from commonplace.store.postgres.outlines import PostgresOutlines
@@ -18,7 +17,6 @@ from commonplace.store.transfer import MIGRATION
 
 
 class PostgresStore(
-    PostgresRecords,
     PostgresListings,
     PostgresNames,
     PostgresOutlines,

@@ -17,7 +17,6 @@ from commonplace.store.sqlite.connection import explained, load_migrations
 from commonplace.store.sqlite.files import SqliteFiles
 from commonplace.store.sqlite.items import guarded
 from commonplace.store.sqlite.keeping import SqliteKeeping
-from commonplace.store.sqlite.knowledge import SqliteRecords
 from commonplace.store.sqlite.listings import SqliteListings
 from commonplace.store.sqlite.memory import SqliteEntryRows
 from commonplace.store.sqlite.naming import SqliteNames
@@ -28,7 +27,6 @@ from commonplace.store.sqlite.vectors import SqliteVectors
 
 class SqliteStore(
     SqliteEntryRows,
-    SqliteRecords,
     SqliteListings,
     SqliteNames,
     SqliteOutlines,

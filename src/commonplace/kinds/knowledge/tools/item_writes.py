@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 
 from commonplace.errors import AlreadyExists, NotFound, TooLarge
+from commonplace.kinds.knowledge.drawer import KeptAnswer, KeptAnswers
 from commonplace.kinds.knowledge.kinds import KIND_OF, shown_id
 from commonplace.kinds.knowledge.knowledge import Knowledge
 from commonplace.kinds.knowledge.records import RecordOutcome, create_record, delete_item, put_record, record_of
 from commonplace.kinds.knowledge.tools.item_answers import RESULT, result
 from commonplace.kinds.knowledge.tools.options import check
 from commonplace.model import JSON, Item, fingerprint
-from commonplace.store.rows import KeptAnswer
 from commonplace.tools.schema import BOOLEAN, INTEGER, STRING, Schema, answer, obj, text
 from commonplace.tools.tool import ADDS, CHANGES, Call, Handler, Tool
 
@@ -107,10 +107,10 @@ def once(call: Call, tool: str, args: Mapping[str, JSON], work: Callable[[], dic
         arguments = fingerprint(json.dumps(args, sort_keys=True, ensure_ascii=False))
         now = time.time_ns() // 1000
         since = now - KEPT_S * 1_000_000
-        stored = store.kept_answer(call.owner, tool, key, since)
+        stored = store.drawer(KeptAnswers).find(call.owner, tool, key, since)
         if stored is None:
             result = work()
-            store.keep_answer(call.owner, tool, key, KeptAnswer(arguments, result), now=now, since=since)
+            store.drawer(KeptAnswers).keep(call.owner, tool, key, KeptAnswer(arguments, result), now=now, since=since)
             return result
         if stored.arguments != arguments:
             raise AlreadyExists(

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.kinds.knowledge.cards_and_prompts import filled, variables
+from commonplace.kinds.knowledge.drawer import Records
 from commonplace.kinds.knowledge.item_reading import rendered
 from commonplace.kinds.knowledge.kinds import KIND_OF, SOURCES, moment_text, uri_for
 from commonplace.kinds.knowledge.knowledge import Knowledge
 from commonplace.kinds.knowledge.media import Format, TranscriptRequest, transcript
 from commonplace.model import JSON, Filter, Item, fingerprint, parse_uri
 from commonplace.store.filters import fold_value
+from commonplace.store.lasting_names import LastingNames
 from commonplace.tools.profile import Prompts, Resources
 from commonplace.tools.tool import Call
 
@@ -32,7 +34,7 @@ PAGE = 50
 def prompt_page(call: Call, cursor: str | None) -> tuple[Sequence[Mapping[str, JSON]], str | None]:
     """Return the prompts by name, from after a cursor, and the next cursor. Raise InvalidInput for a wrong cursor."""
     store = call.space.store
-    titles = store.titles("prompt", _read_cursor(cursor) if cursor else "", PAGE + 1)
+    titles = store.drawer(LastingNames).titles("prompt", _read_cursor(cursor) if cursor else "", PAGE + 1)
     items = store.items([item for item, _ in titles[:PAGE]])
     next_cursor = _written_cursor(fold_value(titles[PAGE - 1][1])) if len(titles) > PAGE else None
     return [_prompt_entry(item) for item in items], next_cursor
@@ -175,7 +177,7 @@ def _avatar(call: Call, item: Item, uri: str) -> Mapping[str, JSON]:
 
 
 def _types(call: Call) -> dict[str, JSON]:
-    counts = {name: count for name, count in call.space.store.media_types().items() if name}
+    counts = {name: count for name, count in call.space.store.drawer(Records).media_types().items() if name}
     return {"media_types": sorted(counts), "counts": counts, "suggested": list(SUGGESTED)}
 
 
@@ -188,7 +190,7 @@ def _recent(call: Call) -> list[dict[str, JSON]]:
             "media_type": item.fields.get("media_type"),
             "last_modified": moment_text(item.updated_at),
         }
-        for item in store.items(store.latest("media", RECENT))
+        for item in store.items(store.drawer(Records).latest("media", RECENT))
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.knowledge.cards_and_prompts import PROMPT_PARTS
+from commonplace.kinds.knowledge.drawer import Records
 from commonplace.kinds.knowledge.item_search import SourceLimits
 from commonplace.kinds.knowledge.kinds import shown_id
 from commonplace.kinds.knowledge.knowledge import Knowledge
@@ -87,7 +88,7 @@ def _unknown_types(call: Call, types: tuple[str, ...]) -> list[Warning]:
     """Return a warning for each type that no media item has."""
     if not types:
         return []
-    types_there = [name for name in call.space.store.media_types() if name]
+    types_there = [name for name in call.space.store.drawer(Records).media_types() if name]
     folded_types = {fold_value(name.strip()) for name in types_there}
     unknown = [name for name in types if fold_value(name.strip()) not in folded_types]
     names = ", ".join(types_there) or "none yet"
