@@ -11,9 +11,9 @@ from commonplace.index.base import WordReader
 from commonplace.index.scope import Scope
 from commonplace.library import Library
 from commonplace.model import CHUNK_BITS, Draft, Filter
+from commonplace.search.engine import with_complete
 from commonplace.search.legs import LexicalLeg
 from commonplace.search.plan import plan_lexical
-from commonplace.search.ranking import with_complete
 from commonplace.search.request import parse
 
 KEYS = ("one", "two", "three", "four")

@@ -1,4 +1,6 @@
-"""What every search is made of: a vector side in time, going deeper, fusing by rank, and stages under a budget.
+"""The engine of every search: recipes, and the stages that they are made of.
+
+A vector side in time or the reason why not, candidates of both legs, fusing by rank, going deeper, and budgets.
 
 What is late, broken or absent is left out, and the reply says why.
 """
@@ -10,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from operator import itemgetter
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -21,26 +24,22 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Stage
 from commonplace.models.hurry import hurried
 from commonplace.models.roles import Embedder
+from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, Weights, scale_of, weigh
+from commonplace.search.scale import Scale
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+R = TypeVar("R")
 Floats = NDArray[np.float32]
 
 EMBED_S = 2.0
 """How long a provider may think about a query that words can answer, too."""
 
+LEAST_DEPTH, DEPTH_PER_HIT = 50, 5
+"""Candidates of each leg that are looked at first: at least so many, and so many for each hit that is wanted."""
+
 DEEPER = 4
 """How many times deeper a search goes each time it does not find enough."""
-
-
-class Vectors(Protocol):
-    """The part of an index of vectors that the vector leg needs."""
-
-    def search(
-        self, query: Floats, k: int, items: Ids | None = None, without: Ids | None = None
-    ) -> tuple[Ids, Floats]: ...
-    def scores(self, query: Floats, chunk_ids: Ids) -> Floats: ...
-    def sample(self) -> Floats: ...
 
 
 class MeanOf(Protocol):
@@ -113,6 +112,43 @@ def reciprocal(lists: Sequence[Ids], weights: Sequence[float] = (), *, k: int = 
         for ranked, weight in zip(ranks, weights or [1.0] * len(lists), strict=True)
     ]
     return FusedRanks(ids, tuple(ranks), tuple(worths))
+
+
+def no_passages() -> tuple[Ids, Floats]:
+    """Return an empty list of candidates."""
+    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+
+
+def with_complete(lexical: LexicalLeg, words: tuple[Ids, Floats], complete: Ids, depth: int) -> tuple[Ids, Floats]:
+    """Return the candidates of the lexical leg, and those passages with all words that are not among them.
+
+    `depth`: how many were asked for; where there are fewer, they are all that match, those with all words included.
+    """
+    if len(words[0]) < depth:
+        return words
+    left_out = _lacking(words[0], complete)
+    return with_lacking(lexical, words, lexical.inside(left_out)) if len(left_out) else words
+
+
+def with_lacking(leg: LexicalLeg | VectorLeg, found: tuple[Ids, Floats], passages: Ids) -> tuple[Ids, Floats]:
+    """Return the candidates of a leg, after those of some passages that it knows and that are not among them."""
+    lacking = _lacking(found[0], passages)
+    if not len(lacking):
+        return found
+    scores = leg.scores(lacking)
+    known = ~np.isnan(scores)
+    return np.concatenate([lacking[known], found[0]]), np.concatenate([scores[known], found[1]])
+
+
+def _lacking(found: Ids, passages: Ids) -> Ids:
+    """Return those of a few passages that are not among the candidates. `np.setdiff1d` takes ten times as long."""
+    if not len(passages):
+        return passages
+    known = set(found.tolist())
+    return np.array([passage for passage in passages.tolist() if passage not in known], dtype=np.int64)
+
+
+# stages under a budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +247,94 @@ class Stages:
 
     def leave(self, name: str, left: StageOmitted) -> None:
         self._stages[name] = Stage(name, "failed" if left.broken else "skipped", reason=str(left))
+
+
+# recipes
+
+
+def usual_depth(wanted: int) -> int:
+    """Return how many candidates of each leg are looked at first."""
+    return max(LEAST_DEPTH, DEPTH_PER_HIT * wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """The ways of finding of one search. `vector`: None where there is no vector of the query."""
+
+    lexical: LexicalLeg
+    vector: VectorLeg | None
+    by_words: bool = True
+    """False: only meaning is asked for, and the words tell what is left out and what has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What the legs propose at one depth: passages best first, each with its score on the scale of its leg."""
+
+    depth: int
+    words: tuple[Ids, Floats]
+    """Those with all words are among them."""
+    near: tuple[Ids, Floats]
+    """Those that the query's phrases and exclusions let through."""
+    complete: Ids
+    """The passages with all words, in scope or not, where few have them."""
+    weights: Weights
+    scale: Scale
+    full: bool
+    """Whether a leg may have more."""
+
+
+def candidates(legs: Legs, depth: int, least: float, stages: Stages) -> Candidates:
+    """Return what the legs propose. `least`: the nearness that hits need; minus infinity asks for none."""
+    lexical, vector = legs.lexical, legs.vector
+    if vector is not None and legs.by_words:
+        lexical.expect(vector, depth)
+    near = stages.timed("vector", lambda: vector.candidates(depth)) if vector else no_passages()
+    near_full = len(near[0]) >= depth and bool(near[1][-1] >= least)
+    if legs.by_words:
+        words = stages.timed("lexical", lambda: lexical.candidates(depth))
+        words_full = len(words[0]) >= depth and least == -np.inf  # else the vector leg has all that are near enough
+    else:
+        stages.skip("lexical", "only meaning was asked for")
+        words, words_full = no_passages(), False
+    complete = lexical.complete()
+    words = with_complete(lexical, words, complete, depth) if legs.by_words else words
+    if vector is not None:
+        allowed = lexical.allows(near[0])
+        near = near[0][allowed], near[1][allowed]
+    weights = _weights(legs)
+    scale = scale_of(lexical, vector, weights, complete)
+    return Candidates(depth, words, near, complete, weights, scale, words_full or near_full)
+
+
+def _weights(legs: Legs) -> Weights:
+    if legs.vector is None or not legs.by_words:
+        return Weights(float(legs.by_words), float(not legs.by_words))
+    return weigh(legs.lexical.plan.mass if legs.lexical.plan.query else 0.0, legs.vector.weight)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe(Generic[R]):
+    """How a surface ranks what its legs propose: how deep it looks, how it orders that, and when it has enough.
+
+    The engine asks the legs, goes deeper, and stops where neither leg has more.
+    """
+
+    fusion: Callable[[Legs, Candidates], R]
+    """The order, and the scores."""
+    enough: Callable[[R], bool]
+    least: float = -np.inf
+    """The nearness that a hit needs, on the scale of the vector leg."""
+    depth: Callable[[int], int] = usual_depth
+    """Candidates of each leg at first, of the hits that are wanted."""
+
+
+def rank(recipe: Recipe[R], legs: Legs, wanted: int, stages: Stages) -> R:
+    """Return the ranking of a recipe, as deep as it takes to have enough."""
+
+    def step(depth: int) -> tuple[R, bool]:
+        found = candidates(legs, depth, recipe.least, stages)
+        ranking = recipe.fusion(legs, found)
+        return ranking, not found.full or recipe.enough(ranking)
+
+    return deepen(recipe.depth(wanted), step, itemgetter(1))[0]

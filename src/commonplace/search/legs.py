@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,6 @@ from commonplace.index.words.query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.models.roles import Embedder
-from commonplace.search.engine import Vectors
 from commonplace.search.plan import LexicalPlan
 from commonplace.search.scale import (
     ENOUGH_TOLD,
@@ -97,6 +97,16 @@ def combine(lexical: Floats, vector: Floats, weights: Weights) -> Floats:
     """Return the weighted mean of both scales. A passage without a vector is judged by its words alone."""
     both = weights.lexical * lexical + weights.vector * vector
     return np.where(np.isnan(vector), lexical, both).astype(np.float32, copy=False)
+
+
+class Vectors(Protocol):
+    """The part of an index of vectors that the vector leg needs."""
+
+    def search(
+        self, query: Floats, k: int, items: Ids | None = None, without: Ids | None = None
+    ) -> tuple[Ids, Floats]: ...
+    def scores(self, query: Floats, chunk_ids: Ids) -> Floats: ...
+    def sample(self) -> Floats: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,9 @@ from commonplace.index.words.query import LexicalQuery
 from commonplace.index.words.reader import MOST_MARKS
 from commonplace.model import CHUNK_BITS
 from commonplace.search.blend import by_words
-from commonplace.search.engine import Semantic, deepen
+from commonplace.search.engine import Semantic, deepen, with_lacking
 from commonplace.search.legs import OTHER_SCRIPT, Floats, LexicalLeg, VectorLeg, trust_for, weight_of
 from commonplace.search.plan import LexicalPlan, plan_lexical
-from commonplace.search.ranking import with_lacking
 from commonplace.search.request import Parsed
 from commonplace.search.scale import TELLS, completed, highest, least_of, pressed, words_line
 from commonplace.text.terms import Term

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from operator import itemgetter
 from typing import TypeVar
 
 import numpy as np
@@ -14,8 +13,20 @@ from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Ids
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, Item, Page
-from commonplace.search.engine import EMBED_S, Floats, Semantic, SemanticSource, Stages, deepen, in_time
-from commonplace.search.legs import LexicalLeg, VectorLeg, Weights, scale_of, trust_for
+from commonplace.search.engine import (
+    EMBED_S,
+    Candidates,
+    Floats,
+    Legs,
+    Recipe,
+    Semantic,
+    SemanticSource,
+    Stages,
+    in_time,
+    no_passages,
+    rank,
+)
+from commonplace.search.legs import LexicalLeg, VectorLeg, Weights, trust_for
 from commonplace.search.look import Look, Scopes
 from commonplace.search.plan import LexicalPlan, plan_lexical, plan_telling
 from commonplace.search.present import Presenter, RankedRows
@@ -25,14 +36,10 @@ from commonplace.search.ranking import (
     doubts,
     enough,
     few_per_item,
-    fused,
-    in_order,
     near_enough,
-    no_passages,
+    ordered,
     rows_of,
     tied,
-    with_complete,
-    with_lacking,
 )
 from commonplace.search.request import MOST_HITS, NO_WORD, Parsed, Request, parse
 from commonplace.search.rerank import CANDIDATES, RerankCandidates, RerankQuery, SecondLook, reordered
@@ -42,8 +49,6 @@ from commonplace.store.base import Store
 from commonplace.store.messages import Messages
 
 T = TypeVar("T")
-LEAST_DEPTH = 50
-DEPTH_PER_HIT = 5
 NOT_FOUND = "No text has a word of the query, nor one like it."
 ONLY_EXCLUDED = "The query has nothing but exclusions, so their words were looked for."
 MOST_TELLING = 8
@@ -285,20 +290,11 @@ class Pipeline:
         self, lexical: LexicalLeg, vector: VectorLeg | None, wanted: int, request: Request, stages: Stages
     ) -> Ranking:
         """Return enough passages for the page, however many of them belong to the same few items."""
-        depth = max(LEAST_DEPTH, DEPTH_PER_HIT * wanted)
         if vector is not None and vector.items is not None:
             # They were read for the vectors, and tell an index by words what its fields let through.
             lexical = replace(lexical, scope=replace(lexical.scope, known=vector.items))
-
-        def rank(depth: int) -> tuple[Ranking, bool]:
-            ranking, full = self._rank_at_depth(lexical, vector, depth, request, stages)
-            if request.per_item:
-                ranking = best_per_item(ranking)
-            elif request.most_per_item:
-                ranking = few_per_item(ranking, request.most_per_item)
-            return ranking, not full or len(ranking.chunks) > wanted
-
-        return deepen(depth, rank, itemgetter(1))[0]
+        legs = Legs(lexical, vector, by_words=request.mode != "semantic")
+        return rank(recipe_of(request, vector, wanted, stages), legs, wanted, stages)
 
     def _skipped(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, look: Look) -> Ranking:
         """Return the ranking of the items that are left out, which is empty where none are."""
@@ -313,36 +309,6 @@ class Pipeline:
             near = without if vector.items is None else np.intersect1d(without, vector.items)
             vector = replace(vector, items=near, without=None)
         return self._rank_enough(words, vector, len(without), replace(request, per_item=True), Stages())
-
-    def _rank_at_depth(
-        self, lexical: LexicalLeg, vector: VectorLeg | None, depth: int, request: Request, stages: Stages
-    ) -> tuple[Ranking, bool]:
-        """Return the ranking at a depth, and whether any leg may have more candidates."""
-        if vector and request.mode != "semantic":
-            lexical.expect(vector, depth)
-        near = stages.timed("vector", lambda: vector.candidates(depth)) if vector else no_passages()
-        least = _least_nearness(vector, request)
-        near_full = len(near[0]) >= depth and bool(near[1][-1] >= least)
-        if request.mode == "semantic":
-            stages.skip("lexical", "only meaning was asked for")
-            assert vector is not None  # noqa: S101  # nobody came this far without
-            complete, allowed, weights = lexical.complete(), lexical.allows(near[0]), Weights(0.0, 1.0)
-            chunks, scores = with_lacking(vector, (near[0][allowed], near[1][allowed]), lexical.inside(complete))
-            scale = scale_of(lexical, vector, weights, complete)
-            ranking = in_order(chunks, scores, np.zeros_like(scores), scores, weights, scale)
-            return near_enough(ranking, least), near_full
-        words = stages.timed("lexical", lambda: lexical.candidates(depth))
-        words_full = len(words[0]) >= depth and least == -np.inf  # else the vector leg has all that are near enough
-        if vector is None:
-            complete, weights = lexical.complete(), Weights(1.0, 0.0)
-            chunks, scores = with_complete(lexical, words, complete, depth)
-            scale, unknown = scale_of(lexical, None, weights, complete), np.full_like(scores, np.nan)
-            ranking = in_order(chunks, scores, scores, unknown, weights, scale)
-            return near_enough(ranking, least), words_full
-        wanted = request.reach + 1  # one more than shown, to know whether there is more
-        wanted = wanted if least == -np.inf else MOST_HITS
-        ranking = stages.timed("fuse", lambda: fused(lexical, vector, words, near, depth=depth, wanted=wanted))
-        return near_enough(ranking, least), words_full or near_full
 
 
 def _plan_for(parsed: Parsed, words: WordReader, request: Request) -> LexicalPlan:
@@ -373,6 +339,25 @@ def _meaning(parsed: Parsed) -> str:
 
 def _candidates(ranking: Ranking) -> RerankCandidates:
     return RerankCandidates(ranking.chunks, ranking.lexical, ranking.vector, ranking.weights).first(CANDIDATES)
+
+
+def recipe_of(request: Request, vector: VectorLeg | None, wanted: int, stages: Stages) -> Recipe[Ranking]:
+    """Return the recipe of the default search: passages by the weighted mean of both legs, an item at its best.
+
+    Every candidate has exact scores of both, so the order is that of the scores, however deep the legs were asked.
+    """
+    least = _least_nearness(vector, request)
+    reach = request.reach + 1 if least == -np.inf else MOST_HITS  # one more than shown, to know whether there is more
+
+    def fusion(legs: Legs, found: Candidates) -> Ranking:
+        fused = legs.vector is not None and legs.by_words
+        ranking = stages.timed("fuse", lambda: ordered(legs, found, reach)) if fused else ordered(legs, found, reach)
+        ranking = near_enough(ranking, least)
+        if request.per_item:
+            return best_per_item(ranking)
+        return few_per_item(ranking, request.most_per_item) if request.most_per_item else ranking
+
+    return Recipe(fusion, lambda ranking: len(ranking.chunks) > wanted, least)
 
 
 def _least_nearness(vector: VectorLeg | None, request: Request) -> float:
