@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from commonplace.batches import batches
 from commonplace.errors import NotFound
-from commonplace.index.base import MakeWords, ServiceIndex, WordIndex
-from commonplace.index.words.index import LexicalIndex
+from commonplace.index.followers import MakeWords, ServiceIndex, WordIndex
+from commonplace.index.words.lexical_index import LexicalIndex
 from commonplace.model import Change, Draft, Filter, Item, Mode, Page, each, parse_uri
 from commonplace.network import require_allowed
 from commonplace.search.engine import Semantic
@@ -275,7 +275,7 @@ def _remote(store: Store, folder: Path, settings: Settings, identity: str) -> Tu
     if settings.index == "local":
         return None
     from commonplace.index.turbopuffer.indexes import TurbopufferSpace
-    from commonplace.index.turbopuffer.settings import service
+    from commonplace.index.turbopuffer.service_settings import service
 
     require_allowed(urlsplit(service().base_url).hostname or "", "index = turbopuffer", offline=settings.offline)
     return TurbopufferSpace(settings, folder.name, identity, store)

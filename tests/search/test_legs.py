@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from commonplace.index.base import WordReader
+from commonplace.index.followers import WordReader
 from commonplace.index.scope import Scope
 from commonplace.library import Library
 from commonplace.model import CHUNK_BITS, Draft, Filter

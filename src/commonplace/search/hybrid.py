@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import WordIndex, WordReader
+from commonplace.index.followers import WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.models.roles import Generator, Reranker
 from commonplace.search.blend import OTHER, OWN, belief, blended, on_scale_of, stands_out

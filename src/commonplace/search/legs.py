@@ -16,9 +16,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.base import VectorQuery, WordReader
+from commonplace.index.followers import VectorQuery, WordReader
 from commonplace.index.scope import Ids, Scope, among, distinct
-from commonplace.index.words.query import LexicalQuery
+from commonplace.index.words.lexical_query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.models.roles import Embedder

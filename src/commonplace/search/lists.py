@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.base import WordReader
+from commonplace.index.followers import WordReader
 from commonplace.index.scope import Ids, Scope, among, distinct, firsts
+from commonplace.index.words.lexical_query import LexicalQuery
+from commonplace.index.words.lexical_reader import MOST_MARKS
 from commonplace.index.words.phrases import phrases
-from commonplace.index.words.query import LexicalQuery
-from commonplace.index.words.reader import MOST_MARKS
 from commonplace.model import CHUNK_BITS
 from commonplace.search.blend import by_words
 from commonplace.search.engine import Semantic, deepen, with_lacking

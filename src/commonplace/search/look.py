@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import WordReader
+from commonplace.index.followers import WordReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.model import Filter
 from commonplace.search.request import Request

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import WordIndex, WordReader
+from commonplace.index.followers import WordIndex, WordReader
 from commonplace.index.scope import Ids
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, Item, Page

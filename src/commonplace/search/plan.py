@@ -8,8 +8,8 @@ from dataclasses import replace
 from math import log
 from typing import Protocol
 
+from commonplace.index.words.lexical_query import LexicalQuery
 from commonplace.index.words.phrases import Phrase, phrase, phrases
-from commonplace.index.words.query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
 from commonplace.search.request import Parsed
 from commonplace.text.analyze import exact, stems, token_forms

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.base import WordReader
+from commonplace.index.followers import WordReader
 from commonplace.index.scope import Ids, Scope, firsts
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from table_calls import Calls
 
-from commonplace.index.words.reader import LexicalReader
+from commonplace.index.words.lexical_reader import LexicalReader
 from commonplace.kinds.tables import states
 from commonplace.kinds.tables.searching import _scope
 from commonplace.kinds.tables.states import NodeScopes

@@ -14,10 +14,10 @@ from operator import itemgetter
 import numpy as np
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import WordReader
+from commonplace.index.followers import WordReader
 from commonplace.index.scope import Ids
-from commonplace.index.words.items import Scores, Scoring
-from commonplace.index.words.query import LexicalQuery
+from commonplace.index.words.item_ranking import Scores, Scoring
+from commonplace.index.words.lexical_query import LexicalQuery
 from commonplace.model import CHUNK_BITS
 from commonplace.search.engine import SemanticSource, deepen, in_time
 from commonplace.search.legs import OTHER_SCRIPT, VectorLeg, trust_for

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from commonplace.index.base import EntryFinder, WordReader
-from commonplace.index.follower import IndexDamaged
+from commonplace.index.followers import EntryFinder, IndexDamaged, WordReader
 from commonplace.index.scope import Ids, Scope, distinct, firsts
-from commonplace.index.words.entries import EntryHits, no_entry_hits
+from commonplace.index.words.entry_search import EntryHits, no_entry_hits
 from commonplace.index.words.wanted import Wanted
 from commonplace.model import CHUNK_BITS, Filter
 from commonplace.search.engine import Floats, deepen

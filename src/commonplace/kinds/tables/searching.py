@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import ServiceIndex, Unacknowledged, WordIndex, WordReader
+from commonplace.index.followers import ServiceIndex, Unacknowledged, WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope, among
 from commonplace.kinds.tables import pointers
 from commonplace.kinds.tables.indexing import Indexer, Walk

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from commonplace.errors import AlreadyExists, Denied, InvalidInput, NotFound
-from commonplace.index.files import room_on_disk, write_atomically
+from commonplace.index.sealed_files import room_on_disk, write_atomically
 from commonplace.kinds.documents.packages.manifest import read_json, texts
 from commonplace.kinds.documents.packages.package_paths import check_globs
 from commonplace.kinds.documents.packages.source import PackageSource, read_source

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import CommonplaceError, NotFound, Unavailable
-from commonplace.index.base import WordReader
+from commonplace.index.followers import WordReader
 from commonplace.index.scope import Ids, firsts
-from commonplace.index.words.engine import Floats
-from commonplace.index.words.entries import EntryHits, no_entry_hits
+from commonplace.index.words.entry_search import EntryHits, no_entry_hits
+from commonplace.index.words.snapshot import Floats
 from commonplace.index.words.wanted import Wanted, joined
 from commonplace.kinds.memories.ranked_lists import ByMeaning, ByWords, RankedLists
 from commonplace.kinds.memories.tools.paging import Column, Cursor, ListRows

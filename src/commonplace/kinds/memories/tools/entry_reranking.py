@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.index.scope import Ids
-from commonplace.index.words.engine import Floats
+from commonplace.index.words.snapshot import Floats
 from commonplace.index.words.wanted import Atom, Wanted, atoms
 from commonplace.kinds.memories.tools.entry_lists import leads
 from commonplace.kinds.memories.tools.paging import Cursor, Lister, ListRows
