@@ -22,8 +22,8 @@ LIMITS = {
     "most_bases": 9,
     "private_imports": 0,
     "repeated_classes": 0,
-    "repeated_basenames": 33,
-    "lazy_dataclass_importers": 32,
+    "repeated_basenames": 26,
+    "lazy_dataclass_importers": 29,
     "riddle_docstrings_percent": 0,
 }
 

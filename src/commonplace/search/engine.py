@@ -36,7 +36,7 @@ EMBED_S = 2.0
 """How long a provider may think about a query that words can answer, too."""
 
 LEAST_DEPTH, DEPTH_PER_HIT = 50, 5
-"""Candidates of each leg that are looked at first: at least so many, and so many for each hit that is wanted."""
+"""Proposed of each leg that are looked at first: at least so many, and so many for each hit that is wanted."""
 
 DEEPER = 4
 """How many times deeper a search goes each time it does not find enough."""
@@ -268,8 +268,8 @@ class Legs:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
-    """What the legs propose at one depth: passages best first, each with its score on the scale of its leg."""
+class Proposed:
+    """The passages that the legs propose at one depth, best first, each with its score on the scale of its leg."""
 
     depth: int
     words: tuple[Ids, Floats]
@@ -284,7 +284,7 @@ class Candidates:
     """Whether a leg may have more."""
 
 
-def candidates(legs: Legs, depth: int, least: float, stages: Stages) -> Candidates:
+def candidates(legs: Legs, depth: int, least: float, stages: Stages) -> Proposed:
     """Return what the legs propose. `least`: the nearness that hits need; minus infinity asks for none."""
     lexical, vector = legs.lexical, legs.vector
     if vector is not None and legs.by_words:
@@ -304,7 +304,7 @@ def candidates(legs: Legs, depth: int, least: float, stages: Stages) -> Candidat
         near = near[0][allowed], near[1][allowed]
     weights = _weights(legs)
     scale = scale_of(lexical, vector, weights, complete)
-    return Candidates(depth, words, near, complete, weights, scale, words_full or near_full)
+    return Proposed(depth, words, near, complete, weights, scale, words_full or near_full)
 
 
 def _weights(legs: Legs) -> Weights:
@@ -315,18 +315,18 @@ def _weights(legs: Legs) -> Weights:
 
 @dataclass(frozen=True, slots=True)
 class Recipe(Generic[R]):
-    """How a surface ranks what its legs propose: how deep it looks, how it orders that, and when it has enough.
+    """A surface's way to rank what its legs propose: how deep it looks, how it orders that, and when it has enough.
 
     The engine asks the legs, goes deeper, and stops where neither leg has more.
     """
 
-    fusion: Callable[[Legs, Candidates], R]
+    fusion: Callable[[Legs, Proposed], R]
     """The order, and the scores."""
     enough: Callable[[R], bool]
     least: float = -np.inf
     """The nearness that a hit needs, on the scale of the vector leg."""
     depth: Callable[[int], int] = usual_depth
-    """Candidates of each leg at first, of the hits that are wanted."""
+    """Proposed of each leg at first, of the hits that are wanted."""
 
 
 def rank(recipe: Recipe[R], legs: Legs, wanted: int, stages: Stages) -> R:

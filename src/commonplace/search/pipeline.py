@@ -15,9 +15,9 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, Item, Page
 from commonplace.search.engine import (
     EMBED_S,
-    Candidates,
     Floats,
     Legs,
+    Proposed,
     Recipe,
     Semantic,
     SemanticSource,
@@ -349,7 +349,7 @@ def recipe_of(request: Request, vector: VectorLeg | None, wanted: int, stages: S
     least = _least_nearness(vector, request)
     reach = request.reach + 1 if least == -np.inf else MOST_HITS  # one more than shown, to know whether there is more
 
-    def fusion(legs: Legs, found: Candidates) -> Ranking:
+    def fusion(legs: Legs, found: Proposed) -> Ranking:
         fused = legs.vector is not None and legs.by_words
         ranking = stages.timed("fuse", lambda: ordered(legs, found, reach)) if fused else ordered(legs, found, reach)
         ranking = near_enough(ranking, least)

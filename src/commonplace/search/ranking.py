@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from commonplace.index.scope import Ids, firsts
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
-from commonplace.search.engine import Candidates, Floats, Legs, with_lacking
+from commonplace.search.engine import Floats, Legs, Proposed, with_lacking
 from commonplace.search.legs import LexicalLeg, VectorLeg, Weights, combine
 from commonplace.search.scale import CLOSE, NOT_CLOSE, TELLS, Scale
 
@@ -30,7 +30,7 @@ class Ranking:
     """Passages left out because nobody knows how near they are."""
 
 
-def ordered(legs: Legs, found: Candidates, wanted: int) -> Ranking:
+def ordered(legs: Legs, found: Proposed, wanted: int) -> Ranking:
     """Return what the legs propose in the order of its scores, as sure as the first `wanted` items need."""
     if legs.vector is None:
         chunks, by_words = found.words
@@ -41,7 +41,7 @@ def ordered(legs: Legs, found: Candidates, wanted: int) -> Ranking:
     return _fused(legs.lexical, legs.vector, found, wanted)
 
 
-def _fused(lexical: LexicalLeg, vector: VectorLeg, found: Candidates, wanted: int) -> Ranking:
+def _fused(lexical: LexicalLeg, vector: VectorLeg, found: Proposed, wanted: int) -> Ranking:
     """Return candidates of either leg with exact scores of both, for every passage that can reach the page."""
     words, near, weights = found.words, found.near, found.weights
     known, members = dict(zip(near[0].tolist(), near[1].tolist(), strict=True)), words[0].tolist()
@@ -84,7 +84,7 @@ def enough(scores: Floats, least: float) -> NDArray[np.bool_]:
     return (as_shown(scores) if least else scores) >= least
 
 
-def in_order(found: Candidates, chunks: Ids, values: Floats, lexical: Floats, vector: Floats) -> Ranking:
+def in_order(found: Proposed, chunks: Ids, values: Floats, lexical: Floats, vector: Floats) -> Ranking:
     """Return passages by their scores, which are what the fused values are on the scale of the query."""
     scores = found.scale.scores(chunks, values, np.isnan(vector))
     order = np.lexsort((chunks, -values, -scores))

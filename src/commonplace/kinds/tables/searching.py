@@ -21,9 +21,9 @@ from commonplace.kinds.tables.states import NodeScopes
 from commonplace.model import JSON, Chunk
 from commonplace.search.blend import falling
 from commonplace.search.engine import (
-    Candidates,
     Floats,
     Legs,
+    Proposed,
     Recipe,
     Semantic,
     Stages,
@@ -48,7 +48,7 @@ class _LiveRanking:
     """The first chunks that are alive, best first, and the candidates they are of."""
 
     live: Sequence[Live]
-    found: Candidates
+    found: Proposed
 
 
 class TableResults(NamedTuple):
@@ -241,7 +241,7 @@ def recipe_of(live: _LiveChunks, top_k: int) -> Recipe[_LiveRanking]:
     A list counts as its best hit does, so a stray word outweighs no true neighbor; chunks with all words come first.
     """
 
-    def fusion(legs: Legs, found: Candidates) -> _LiveRanking:
+    def fusion(legs: Legs, found: Proposed) -> _LiveRanking:
         (words, strengths), (near, _) = found.words, found.near
         by_words = found.weights.lexical * float(strengths.max(initial=0.0))
         ranks = reciprocal([words, near], [by_words, _nearness(legs.vector, found)])
@@ -256,7 +256,7 @@ def recipe_of(live: _LiveChunks, top_k: int) -> Recipe[_LiveRanking]:
     return Recipe(fusion, lambda ranking: len(ranking.live) >= top_k)
 
 
-def _nearness(vector: VectorLeg | None, found: Candidates) -> float:
+def _nearness(vector: VectorLeg | None, found: Proposed) -> float:
     """Return the strength of the semantic list: how much nearer its best is than strangers, weighed."""
     scaled = found.near[1]
     if vector is None or not len(scaled):
@@ -265,7 +265,7 @@ def _nearness(vector: VectorLeg | None, found: Candidates) -> float:
     return found.weights.vector * max(float(scaled[0]) - strangers, 0.0) or LEAST_SAID
 
 
-def _scores(legs: Legs, found: Candidates, chunks: Sequence[int]) -> list[float]:
+def _scores(legs: Legs, found: Proposed, chunks: Sequence[int]) -> list[float]:
     """Return the engine's score of each chunk, 0 to 1, lowered where it would rise along the order."""
     if not chunks:
         return []
