@@ -282,7 +282,7 @@ class Bench:
         numbers = range(WARM_UP + WRITES)
         ours = self._each(lambda each: wall_ms(lambda number: put(each, number), numbers))
         yield Row("store one", *ours, wall_ms(plain.put, numbers), "plain SQL: with its vector, into HNSW")
-        yield Row("read one", *self._each(lambda each: wall_ms(lambda _: each.get("qmd://p7/7.txt"), numbers)))
+        yield Row("read one", *self._each(lambda each: wall_ms(lambda _: each.get("docs://p7/7.txt"), numbers)))
         file, served = self._libraries
         late = after_write(served, self._other)
         yield Row("search after a write", after_write(file, file), late, note="PostgreSQL: one of another server")

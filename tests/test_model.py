@@ -29,7 +29,7 @@ def test_an_address_leads_back_to_what_it_names(kind: str, parent: str, key: str
 @pytest.mark.parametrize(
     ("address", "uri"),
     [
-        (("document", "notes", "a/b c.md"), "qmd://notes/a/b%20c.md"),
+        (("document", "notes", "a/b c.md"), "docs://notes/a/b%20c.md"),
         (("memory", "thread", "12"), "memory://12"),
         (("message", "talk", "m/1"), "chats://talk/m%2F1"),
         (("conversation", "", "talk"), "chats://talk"),
@@ -40,14 +40,19 @@ def test_addresses_look_as_documented(address: tuple[str, str, str], uri: str) -
     assert uri_of(*address) == uri
 
 
+@pytest.mark.parametrize("uri", ["docs://notes/a/b%20c.md", "qmd://notes/a/b%20c.md"])
+def test_a_document_is_named_in_either_scheme(uri: str) -> None:
+    assert parse_uri(uri) == ("document", "notes", "a/b c.md")
+
+
 @given(st.text(max_size=30))
 def test_any_text_is_an_address_or_is_not(text: str) -> None:
-    for uri in (text, f"notes://{text}", f"qmd://{text}", f"chats://{text}"):
+    for uri in (text, f"notes://{text}", f"docs://{text}", f"chats://{text}"):
         parts = parse_uri(uri)
         assert parts is None or (parts[0] in SCHEMES and parts[2])
 
 
-@pytest.mark.parametrize("uri", ["", "notes", "notes://", "qmd://x", "qmd://x/", "nothing://x", "://x"])
+@pytest.mark.parametrize("uri", ["", "notes", "notes://", "docs://x", "docs://x/", "qmd://x", "nothing://x", "://x"])
 def test_what_is_no_address_of_ours_is_none(uri: str) -> None:
     assert parse_uri(uri) is None
 

@@ -19,12 +19,50 @@ CommonplaceError
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 LONE_SURROGATE = "What was asked holds a lone surrogate, which is no character. Remove it."
 """The answer to text that JSON can escape and UTF-8 cannot write."""
 
 NUMBER_TAKEN = "The number of a memory is its own in the whole library, and this one is another's. Give it another."
+
+
+class Command(NamedTuple):
+    """A command that helps. A door writes it as its callers type it, with the options they chose."""
+
+    arguments: str
+    program: str = "commonplace"
+
+    def __str__(self) -> str:
+        return f"{self.program} {self.arguments}"
+
+
+class Sentence(str):
+    """A text for the caller that names commands: readable as it is, and with its parts for a door that types them."""
+
+    parts: tuple[str | Command, ...]
+
+    def __new__(cls, *parts: str | Command) -> Self:
+        """Join the parts; those of a sentence inside stay what they are."""
+        flat = [one for part in parts for one in (part.parts if isinstance(part, Sentence) else (part,))]
+        made = super().__new__(cls, "".join(map(str, flat)))
+        made.parts = tuple(flat)
+        return made
+
+    def typed(self, how: Callable[[Command], str]) -> str:
+        """Return the text with each command as `how` writes it."""
+        return "".join(how(part) if isinstance(part, Command) else part for part in self.parts)
+
+    def clause(self) -> Sentence:
+        """Return it as a part of another sentence, which has its own full stop."""
+        last = self.parts[-1] if self.parts else ""
+        return self if isinstance(last, Command) else Sentence(*self.parts[:-1], last.removesuffix("."))
+
+    def capitalized(self) -> Sentence:
+        """Return it with a capital at its beginning."""
+        first = self.parts[0] if self.parts else ""
+        return self if isinstance(first, Command) else Sentence(first[:1].upper() + first[1:], *self.parts[1:])
 
 
 class CommonplaceError(Exception):
@@ -34,20 +72,31 @@ class CommonplaceError(Exception):
     status = 500
     exit_code = 1
 
-    def __init__(self, message: str, *, code: str | None = None, **details: Any) -> None:
-        super().__init__(message)
+    def __init__(self, *words: str | Command, code: str | None = None, **details: Any) -> None:
+        """Join the words to the sentence: texts, and the commands that help."""
+        super().__init__(Sentence(*words))
         self.code = code or type(self).code
         self.details = details
         """Values for a program beside the sentence, such as the `argument` that is meant."""
 
     @property
-    def reason(self) -> str:
+    def sentence(self) -> Sentence:
+        """Return what it says with the commands that help, for a door that types them in its own way."""
+        return Sentence(self.args[0])
+
+    @property
+    def reason(self) -> Sentence:
         """Return the sentence as a part of another one, which has its own full stop."""
-        return str(self).removesuffix(".")
+        return self.sentence.clause()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the error for other processes, which have the sentence, but not what it was made of."""
         return Exception.__new__, (type(self), *self.args), vars(self)
+
+
+def said_by(error: Exception) -> Sentence:
+    """Return the sentence of any error, as a part of another one."""
+    return error.reason if isinstance(error, CommonplaceError) else Sentence(str(error)).clause()
 
 
 class InvalidInput(CommonplaceError):

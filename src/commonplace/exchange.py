@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
+from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge, said_by
 from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.ingest.prepare import LAST_LINE, prepare, whole
 from commonplace.kinds.documents.folders.folder_collections import global_context, set_context
 from commonplace.kinds.knowledge.drawer import Cue, Records
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
+from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
 from commonplace.store.filters import micros
 from commonplace.store.lasting_names import LastingNames
@@ -110,9 +111,9 @@ def import_lines(store: Store, lines: Iterable[str], keep_table: Callable[[str],
             NotFound,
             TooLarge,
         ) as error:
-            why = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
+            why = f"it has no {error}" if isinstance(error, KeyError) else said_by(error)
             raise InvalidInput(
-                f"Line {number} is no exported item: {why}. {imported} items before it were imported."
+                f"Line {number} is no exported item: ", why, f". {imported} items before it were imported."
             ) from error
         if line.draft.kind == "memory" and line.draft.fields.get("supersedes"):
             successions.append((int(line.draft.key), line.draft.fields["supersedes"]))
@@ -130,7 +131,7 @@ def _keep(store: Store, line: _Line) -> None:
         _check_same(store, line, here)
         item = store.put([write])[0]
         if line.attachments or here:
-            store.attach(item.id, line.attachments)
+            store.drawer(Attachments).attach(item.id, line.attachments)
         if line.cues or here:
             store.drawer(Records).set_cues(item.id, line.cues)
         if here is None:
@@ -176,7 +177,7 @@ def _record(item: Item, uid: str | None, store: Store) -> dict[str, Any]:
     chunks = store.chunks_of(item.id)
     if list(map(_place, chunks)) != list(map(_place, whole(_draft(record)))):
         record["passages"] = list(map(_place, chunks))
-    if attachments := store.attachments_of(item.id):
+    if attachments := store.drawer(Attachments).of(item.id):
         record["attachments"] = [
             {"media_type": file.media_type, "data": base64.b64encode(file.data).decode(), "fields": fields}
             for file, fields in attachments

@@ -217,7 +217,7 @@ def each(given: Iterable[T]) -> tuple[T, ...]:
 
 
 SCHEMES = {
-    "document": "qmd",
+    "document": "docs",
     "note": "notes",
     "media": "media",
     "conversation": "chats",
@@ -228,7 +228,8 @@ SCHEMES = {
     "table": "tables",
     "collection": "collections",
 }
-_KINDS = {scheme: kind for kind, scheme in SCHEMES.items() if kind != "message"}
+_KINDS = {"qmd": "document", **{scheme: kind for kind, scheme in SCHEMES.items() if kind != "message"}}
+"""The kinds by the schemes that are read: documents also by the one that clients of qmd know."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")  # what quoting leaves alone; most keys are just that
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~/-]+")
 _WITH_PARENT = {"document", "message", "table"}
@@ -248,12 +249,17 @@ def number_of(kind: str, count: int) -> str:
 
 
 def uri_of(kind: str, parent: str, key: str) -> str:
-    """Return the address of an item: `qmd://notes/a/b.md`, `memory://12`, `chats://conversation/message`."""
+    """Return the address of an item: `docs://notes/a/b.md`, `memory://12`, `chats://conversation/message`."""
     paths = kind in _PATHS
     path = key if (_PLAIN_PATH if paths else _PLAIN).fullmatch(key) else quote(key, safe="/~" if paths else "~")
     if kind in _WITH_PARENT:
         path = f"{parent if _PLAIN.fullmatch(parent) else quote(parent, safe='~')}/{path}"
     return f"{SCHEMES[kind]}://{path}"
+
+
+def kind_of(scheme: str) -> str | None:
+    """Return the kind whose addresses begin with this scheme in any case; None for no scheme of ours."""
+    return _KINDS.get(scheme.lower())
 
 
 def parse_uri(uri: str) -> tuple[str, str | None, str] | None:

@@ -146,7 +146,7 @@ class Space:
     # reading
 
     def get(self, uri: str, *, body: bool = True) -> Item:
-        """Return the item at an address such as `notes://tea` or `qmd://docs/guide.md`.
+        """Return the item at an address such as `notes://tea` or `docs://guides/tea.md`.
 
         Raise NotFound where there is none.
         """

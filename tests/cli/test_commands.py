@@ -62,17 +62,17 @@ def test_a_folder_is_added_searched_read_and_kept_up_to_date(run: Run, notes: Pa
     assert "Embedded: 2 passages with static" in added.stdout
 
     hits = json.loads(run("search", "oolong", "--json").stdout)
-    assert [hit["uri"] for hit in hits] == ["qmd://notes/tea.md"]
+    assert [hit["uri"] for hit in hits] == ["docs://notes/tea.md"]
     assert hits[0]["line"] == 3
-    assert json.loads(run("query", "baking a loaf", "--json").stdout)[0]["uri"] == "qmd://notes/bread.md"
+    assert json.loads(run("query", "baking a loaf", "--json").stdout)[0]["uri"] == "docs://notes/bread.md"
     assert "commonplace get notes/bread.md:3" in run("query", "baking", "a", "loaf", "--expand", "--rerank").stdout
     assert run("get", "notes/tea.md", "--section", "green").stdout == "## Green\n\nEighty degrees.\n"
     assert run("outline", "notes/tea.md").stdout.split() == ["1", "Tea", "5", "Green"]
     by_meaning = run("vsearch", "baking a loaf", "-n", "1").stdout
     assert by_meaning.startswith("Bread ")
     assert "commonplace get notes/bread.md:3" in by_meaning
-    assert json.loads(run("vsearch", "baking a loaf", "--json").stdout)[0]["uri"] == "qmd://notes/bread.md"
-    assert "commonplace get notes/bread.md" in run("related", "qmd://notes/tea.md").stdout
+    assert json.loads(run("vsearch", "baking a loaf", "--json").stdout)[0]["uri"] == "docs://notes/bread.md"
+    assert "commonplace get notes/bread.md" in run("related", "docs://notes/tea.md").stdout
     assert "commonplace get notes/bread.md" in run("related", "notes/tea.md").stdout
 
     (notes / "tea.md").write_text("# Tea\n\nMatcha is whisked.\n", "utf-8")
@@ -118,7 +118,7 @@ def test_a_server_whose_port_is_taken_says_so_and_nothing_else(run: Run) -> None
 def test_a_tool_is_called_as_an_agent_calls_it(run: Run, notes: Path) -> None:
     run("add", str(notes), "--no-embed")
     found = json.loads(run("call", "search", '{"query": "oolong", "detail": "ids"}').stdout)
-    assert [result["uri"] for result in found["results"]] == ["qmd://notes/tea.md"]
+    assert [result["uri"] for result in found["results"]] == ["docs://notes/tea.md"]
     kept = json.loads(run("call", "remember", '{"text": "Buy tea."}').stdout)
     assert kept["version"] == 1
     assert "Did you mean search?" in run("call", "serach", "{}", code=1).stderr
@@ -265,7 +265,7 @@ def test_a_search_may_be_held_to_a_folder(run: Run, notes: Path) -> None:
     run("add", str(notes), "--no-embed")
     for path in ("ops/archive/**", "notes/ops", "ops"):
         found = json.loads(run("search", "eighty", "--path", path, "--json").stdout)
-        assert [hit["uri"] for hit in found] == ["qmd://notes/ops/archive/locks.md"], path
+        assert [hit["uri"] for hit in found] == ["docs://notes/ops/archive/locks.md"], path
     assert len(json.loads(run("search", "eighty", "--json").stdout)) == 2
     assert "A path names" in run("search", "eighty", "--path", "", code=2).stderr
 
@@ -424,7 +424,7 @@ def test_sentences_name_the_commands_of_the_program_that_was_called(run: Run, no
     assert run("vsearch", "tea", code=69).stderr == "There are no vectors yet; `commonplace embed` makes them.\n"
     assert "'commonplace context add'" in run("context", "list").stderr
     assert "commonplace context add PATH" in run("context", "check").stderr
-    assert "'commonplace get qmd://notes/tea.md'" in run("multi-get", "notes/tea.md", "--max-bytes", "3").stdout
+    assert "'commonplace get docs://notes/tea.md'" in run("multi-get", "notes/tea.md", "--max-bytes", "3").stdout
     assert "qmd " not in run("vsearch", "--help").stdout
 
 
@@ -437,6 +437,12 @@ def test_advice_keeps_the_space_that_the_caller_chose(run: Run, notes: Path) -> 
         "Run 'commonplace qmd --index other embed'" in run("--space", "other", "qmd", "vsearch", "tea", code=1).stderr
     )
     assert "Run 'commonplace qmd embed'" in run("call", "vsearch", '{"query": "tea"}', code=69).stderr
+
+
+def test_advice_is_typed_and_what_only_looks_like_it_is_not(run: Run, notes: Path) -> None:
+    nothing = 'There is no collection called "`commonplace add` it".'
+    said = run("--space", "other", "search", "tea", "-c", "`commonplace add` it", code=1).stderr
+    assert said == f"{nothing} `commonplace --space other collections list` names them.\n"
 
 
 @pytest.mark.parametrize(

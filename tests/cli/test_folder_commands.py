@@ -93,20 +93,28 @@ def test_what_is_printed_leads_to_what_it_names_though_a_name_looks_encoded(run:
         (tmp_path / "odd" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "odd" / name).write_text(f"oolong {said}\n", "utf-8")
     run("add", str(tmp_path / "odd"), "--no-embed")
-    listed = {line.partition("qmd://")[2] for line in run("ls", "odd").stdout.splitlines()}
+    listed = {line.partition("docs://")[2] for line in run("ls", "odd").stdout.splitlines()}
     hits = {record["uri"] for record in json.loads(run("search", "oolong", "--json").stdout)}
     files = {record["file"] for record in json.loads(run("ls", "odd", "--json").stdout)}
-    assert files == {f"qmd://{place}" for place in listed}
+    assert files == {f"docs://{place}" for place in listed}
     for printed in (files, hits):
         assert {run("get", address).stdout for address in printed} == {f"oolong {said}\n" for said in names.values()}
     for name, said in names.items():
         assert run("get", f"odd/{name}").stdout == f"oolong {said}\n"
-    assert "qmd://odd/100%25 é.md" in files
-    assert run("ls", "qmd://odd/100%25 é.md").stdout.endswith("qmd://odd/100%25 é.md\n")
-    assert run("ls", "odd/100% é.md").stdout.endswith("qmd://odd/100%25 é.md\n")
+    assert "docs://odd/100%25 é.md" in files
+    assert run("ls", "docs://odd/100%25 é.md").stdout.endswith("docs://odd/100%25 é.md\n")
+    assert run("ls", "odd/100% é.md").stdout.endswith("docs://odd/100%25 é.md\n")
+    run("context", "add", "docs://odd/100%25 é.md", "Odd")
+    assert run("context", "list").stdout == "docs://odd/100%25 é.md\n  Odd\n"
+    run("context", "rm", "qmd://odd/100%25 é.md")
     (tmp_path / "odd" / "a b.md").unlink()
     run("update")
-    assert run("get", "qmd://odd/a%20b.md").stdout == "oolong encoded blank\n"
+    listed = {line.split("  ")[0] for line in run("browse", "document/odd").stdout.splitlines()}
+    assert "docs://odd/100% é.md" in listed
+    assert {run("get", place).stdout for place in listed} == {
+        f"oolong {said}\n" for said in names.values() if said != "blank"
+    }
+    assert run("get", "docs://odd/a%20b.md").stdout == "oolong encoded blank\n"
 
 
 def test_a_folder_without_documents_is_level_and_one_that_nobody_has_read_is_not(run: Run, tmp_path: Path) -> None:
@@ -243,13 +251,13 @@ def test_folders_and_tags_are_browsed(run: Run, notes: Path) -> None:
     assert run("browse").stdout.split() == ["document", "4", "tags", "2"]
     assert run("browse", "document/notes").stdout.splitlines() == [
         "document/notes/drafts  1",
-        "qmd://notes/locks.md   Locks",
-        "qmd://notes/tea.md     Tea",
-        "qmd://notes/tool.py    tool",
+        "docs://notes/locks.md  Locks",
+        "docs://notes/tea.md    Tea",
+        "docs://notes/tool.py   tool",
     ]
-    assert "qmd://notes/drafts/half.md" in run("browse", "document/notes/drafts").stdout
+    assert "docs://notes/drafts/half.md" in run("browse", "document/notes/drafts").stdout
     assert run("browse", "tags").stdout.splitlines() == ["tags/ops     1", "tags/urgent  1"]
-    assert [one["at"] for one in json.loads(run("browse", "tags/urgent", "--json").stdout)] == ["qmd://notes/locks.md"]
+    assert [one["at"] for one in json.loads(run("browse", "tags/urgent", "--json").stdout)] == ["docs://notes/locks.md"]
     assert "--limit" in run("browse", "tags", "-n", "1").stderr
     assert run("search", "lease", "-t", "urgnt").stderr == 'Nothing has the tag "urgnt". Did you mean urgent?\n'
     assert "Did you mean drafts?" in run("browse", "document/notes/draft", code=1).stderr

@@ -49,7 +49,9 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
     return line
 
 
-@pytest.mark.parametrize("name", ["vim", "Vim.md", "Vault/Areas/Vim.md", "vault/areas/vim", "qmd://vault/areas/vim.md"])
+@pytest.mark.parametrize(
+    "name", ["vim", "Vim.md", "Vault/Areas/Vim.md", "vault/areas/vim", "docs://vault/areas/vim.md"]
+)
 def test_a_document_goes_by_as_much_of_its_path_as_tells_it(line: Line, name: str) -> None:
     assert line("get", name).stdout == VIM
     assert line("get", f"{name}#motions").stdout == "## Motions\n\nWords and lines.\n"
@@ -78,7 +80,7 @@ def test_a_path_on_disk_is_taken_to_the_letter(line: Line, tmp_path: Path) -> No
 
 def test_a_collection_is_searched_whatever_its_case_and_a_miss_names_the_nearest(line: Line) -> None:
     found = json.loads(line("search", "motions", "-c", "vault", "--json").stdout)
-    assert [hit["uri"] for hit in found] == ["qmd://Vault/Areas/Vim.md"]
+    assert [hit["uri"] for hit in found] == ["docs://Vault/Areas/Vim.md"]
     assert line("update", "-c", "vault").stdout.startswith("[1/1] Vault ")
     assert line("collections", "exclude", "vault").stdout == "Vault is searched only when it is named\n"
     near = 'There is no collection called "vaul". Did you mean Vault? `commonplace collections list` names them.'

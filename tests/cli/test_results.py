@@ -208,7 +208,7 @@ def test_every_path_and_the_command_that_are_printed_lead_to_what_they_name(pipe
         assert piped(*command[1:], cwd=cwd).startswith("- Leader election needs")
     (hit, _) = json.loads(piped("search", "fencing tokens leader election lease", "--json", cwd=place / "vault"))
     assert hit["path"] == os.path.realpath(place / "vault" / "Ops" / "Distributed locks.md")
-    assert (hit["uri"], hit["line"]) == ("qmd://vault/Ops/Distributed%20locks.md", 11)
+    assert (hit["uri"], hit["line"]) == ("docs://vault/Ops/Distributed%20locks.md", 11)
     assert datetime.fromisoformat(hit["updated_at"]) < datetime.now(UTC) - timedelta(days=2)
 
 

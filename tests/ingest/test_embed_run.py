@@ -73,11 +73,11 @@ def test_a_document_that_moves_during_the_run_has_the_vector_of_its_own_words(li
 
     def move(done: int, total: int) -> None:
         if done == BATCH:
-            library.delete("qmd://notes/a")
+            library.delete("docs://notes/a")
             library.put(moved)
 
     embed_documents(library.store, library.embedding, EmbedLimits(documents=3 * BATCH), progress=move)
-    embedding, item = library.embedding, library.get("qmd://notes/b")
+    embedding, item = library.embedding, library.get("docs://notes/b")
     found, expected = embedding.mean_of(item.id), embedding.embedder().embed_passages(["Oolong\nSteep it twice."])[0]
     assert found is not None
     assert float(found @ expected) > 0.999
@@ -205,7 +205,7 @@ def test_what_lacks_vectors_is_told_alike_from_the_log_and_by_counting(
     assert told() == counted(library) == (5, 2)
     assert told("docs") == counted(library, "docs")
     assert told("notes") == counted(library, "notes") == (5, 0)
-    library.delete("qmd://docs/0.md")
+    library.delete("docs://docs/0.md")
     library.put(Draft("document", "1.md", parent="notes", body="other words"))
     assert told() == counted(library) == (4, 2)
     (item,) = library.store.ids_of([("document", "notes", "2.md")])

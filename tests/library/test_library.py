@@ -93,7 +93,7 @@ def test_a_library_opens_and_searches_while_another_process_writes(tmp_path: Pat
 
 @pytest.mark.parametrize(
     "uri",
-    ["notes://nothing", "nonsense", "", "notes://", "qmd://only", "unknown://x", "notes://\ud800", "notes://%ff%00"],
+    ["notes://nothing", "nonsense", "", "notes://", "docs://only", "unknown://x", "notes://\ud800", "notes://%ff%00"],
 )
 def test_an_address_of_nothing_is_not_found(library: Library, uri: str) -> None:
     with pytest.raises((NotFound, InvalidInput)):
@@ -116,7 +116,7 @@ def test_a_delete_by_filter_deletes_just_that(library: Library) -> None:
 
 
 def test_an_outline_lists_the_headings_and_a_section_is_found_by_any_of_its_names(guide: Library) -> None:
-    uri = "qmd://docs/guide.md"
+    uri = "docs://docs/guide.md"
     assert [heading.title for heading in guide.outline(uri)] == ["Guide", "Green tea", "Oolong", "Times"]
     oolong = guide.section(uri, "oolong")
     assert oolong.startswith("## Oolong")
@@ -154,11 +154,11 @@ def test_a_restored_backup_answers_as_it_did_then(guide: Library, tmp_path: Path
     other = tmp_path / "other"
     restore(tmp_path / "backup.db", other)
     with Library.open(other, settings=library_settings(other)) as elsewhere:
-        assert [hit.uri for hit in elsewhere.search("water").hits] == ["qmd://docs/guide.md"]
+        assert [hit.uri for hit in elsewhere.search("water").hits] == ["docs://docs/guide.md"]
     restore(tmp_path / "backup.db", tmp_path, guide.folder.name, guide.settings)  # while it is open
     for mode in ("lexical", "semantic", "hybrid"):
         hits = guide.search("water", mode=mode, limit=2).hits  # type: ignore[arg-type]
-        assert [hit.uri for hit in hits] == ["qmd://docs/guide.md"], mode
+        assert [hit.uri for hit in hits] == ["docs://docs/guide.md"], mode
     guide.put(Draft("note", "fresh", body="fresh water"))
     assert "notes://fresh" in [hit.uri for hit in guide.search("fresh").hits]
     assert guide.doctor() == []
@@ -221,7 +221,7 @@ def test_a_store_put_back_under_an_open_library_is_noticed_by_both_indexes(guide
     guide.search("water")
     guide.store.restore(tmp_path / "backup.db")
     for mode in ("lexical", "semantic", "hybrid"):
-        assert [hit.uri for hit in guide.search("water", mode=mode, limit=2).hits] == ["qmd://docs/guide.md"], mode  # type: ignore[arg-type]
+        assert [hit.uri for hit in guide.search("water", mode=mode, limit=2).hits] == ["docs://docs/guide.md"], mode  # type: ignore[arg-type]
 
 
 def test_a_model_changed_by_another_process_is_noticed(guide: Library, backend: str, tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_model_changed_by_another_process_is_noticed(guide: Library, backend: 
         other.store.set_setting("model", "hf:somebody/something")
     assert guide.embedding.chosen == "hf:somebody/something"
     page = guide.search("water")
-    assert [hit.uri for hit in page.hits] == ["qmd://docs/guide.md"]
+    assert [hit.uri for hit in page.hits] == ["docs://docs/guide.md"]
     assert any(stage.name == "vector" and stage.status == "skipped" for stage in page.stages)
 
 

@@ -67,12 +67,12 @@ def uris(answer: dict[str, Any]) -> list[str]:
     ("filters", "expected"),
     [
         ({"kinds": ["note"]}, {"notes://tea"}),
-        ({"collections": ["docs"]}, {"qmd://docs/guide.md", "qmd://docs/old.md"}),
+        ({"collections": ["docs"]}, {"docs://docs/guide.md", "docs://docs/old.md"}),
         ({"tags": ["DRINK"]}, {"notes://tea"}),
         ({"where": [{"key": "cups", "operator": "gte", "value": 3}]}, {"notes://tea"}),
         ({"where": [{"key": "cups", "operator": "in", "value": [4]}]}, set()),
         ({"created_to": "2001-01-01"}, set()),
-        ({"created_from": "2001-01-01"}, {"qmd://docs/guide.md", "qmd://docs/old.md", "notes://tea"}),
+        ({"created_from": "2001-01-01"}, {"docs://docs/guide.md", "docs://docs/old.md", "notes://tea"}),
     ],
 )
 def test_search_filters_before_it_ranks(call: Call, filters: dict[str, Any], expected: set[str]) -> None:
@@ -120,7 +120,7 @@ def test_what_is_found_has_a_title_that_people_know_it_by(call: Call, library: L
     for detail in ("ids", "snippets", "passages"):
         found = call("search", query="water", mode="lexical", detail=detail)["results"]
         assert titles.items() <= {result["uri"]: result["title"] for result in found}.items()
-    found = call("related", uri="qmd://docs/old.md")["results"]
+    found = call("related", uri="docs://docs/old.md")["results"]
     assert titles.items() <= {result["uri"]: result["title"] for result in found}.items()
 
 
@@ -185,11 +185,11 @@ def test_why_it_went_by_words_only_is_one_sentence(
 @pytest.mark.parametrize(
     ("uri", "text", "next_line"),
     [
-        ("qmd://docs/guide.md#water", "## Water\n\nJust off the boil.\n", None),
-        ("qmd://docs/guide.md#Leaves", "## Leaves\n\nThree grams.\n", None),
-        ("qmd://docs/guide.md:7", "Just off the boil.\n\n## Leaves\n\nThree grams.\n", None),
-        ("qmd://docs/guide.md:7:1", "Just off the boil.", None),
-        ("qmd://docs/guide.md", GUIDE, None),
+        ("docs://docs/guide.md#water", "## Water\n\nJust off the boil.\n", None),
+        ("docs://docs/guide.md#Leaves", "## Leaves\n\nThree grams.\n", None),
+        ("docs://docs/guide.md:7", "Just off the boil.\n\n## Leaves\n\nThree grams.\n", None),
+        ("docs://docs/guide.md:7:1", "Just off the boil.", None),
+        ("docs://docs/guide.md", GUIDE, None),
     ],
 )
 def test_fetch_reads_what_an_address_means(call: Call, uri: str, text: str, next_line: int | None) -> None:
@@ -198,16 +198,16 @@ def test_fetch_reads_what_an_address_means(call: Call, uri: str, text: str, next
 
 
 def test_fetch_reads_many_and_names_what_is_missing_or_did_not_fit(call: Call) -> None:
-    answer = call("fetch", uri=["notes://tea", "notes://nothing", "qmd://docs/old.md"])
-    assert [item["uri"] for item in answer["items"]] == ["notes://tea", "qmd://docs/old.md"]
+    answer = call("fetch", uri=["notes://tea", "notes://nothing", "docs://docs/old.md"])
+    assert [item["uri"] for item in answer["items"]] == ["notes://tea", "docs://docs/old.md"]
     assert answer["missing"][0]["uri"] == "notes://nothing"
-    tight = call("fetch", uri=["qmd://docs/guide.md", "notes://tea"], max_tokens=100)
+    tight = call("fetch", uri=["docs://docs/guide.md", "notes://tea"], max_tokens=100)
     assert tight["items"][0]["next_line"] is not None
     assert tight["left_out"] == ["notes://tea"]
     with pytest.raises(NotFound, match="There is no notes://nothing"):
         call("fetch", uri="notes://nothing")
     with pytest.raises(NotFound, match='no heading "milk"'):
-        call("fetch", uri="qmd://docs/guide.md#milk")
+        call("fetch", uri="docs://docs/guide.md#milk")
 
 
 def test_browse_goes_from_kinds_to_headings(call: Call) -> None:
@@ -217,10 +217,13 @@ def test_browse_goes_from_kinds_to_headings(call: Call) -> None:
     assert [entry["at"] for entry in call("browse", at="document")["entries"]] == ["document/docs"]
     page = call("browse", at="document/docs", limit=1)
     rest = call("browse", at="document/docs", limit=1, cursor=page["next_cursor"])
-    assert [entry["at"] for entry in page["entries"] + rest["entries"]] == ["qmd://docs/guide.md", "qmd://docs/old.md"]
+    assert [entry["at"] for entry in page["entries"] + rest["entries"]] == [
+        "docs://docs/guide.md",
+        "docs://docs/old.md",
+    ]
     assert rest["next_cursor"] is None
     assert [entry["at"] for entry in call("browse", at="note")["entries"]] == ["notes://tea"]
-    headings = call("browse", at="qmd://docs/guide.md")["entries"]
+    headings = call("browse", at="docs://docs/guide.md")["entries"]
     assert [entry["at"].partition("#")[2] for entry in headings] == ["guide", "water", "leaves"]
     with pytest.raises(InvalidInput, match='There is no kind "cakes"'):
         call("browse", at="cakes")
@@ -243,14 +246,14 @@ def test_browse_walks_the_folders_of_a_collection(vault: Call) -> None:
     assert shown("document/vault") == [
         ("document/vault/ops", "ops/", 3),
         ("document/vault/people", "people/", 1),
-        ("qmd://vault/opsy.md", "opsy.md", None),
-        ("qmd://vault/readme.md", "readme.md", None),
+        ("docs://vault/opsy.md", "opsy.md", None),
+        ("docs://vault/readme.md", "readme.md", None),
     ]
     assert shown("document/vault/ops") == shown("document/vault/ops/") == [
-        ("document/vault/ops/archive", "archive/", 2), ("qmd://vault/ops/locks.md", "ops/locks.md", None),
+        ("document/vault/ops/archive", "archive/", 2), ("docs://vault/ops/locks.md", "ops/locks.md", None),
     ]  # fmt: skip
     assert [at for at, _, _ in shown("document/vault/ops/archive")] == [
-        "qmd://vault/ops/archive/2023.md", "qmd://vault/ops/archive/2024.md",
+        "docs://vault/ops/archive/2023.md", "docs://vault/ops/archive/2024.md",
     ]  # fmt: skip
     page, places = vault("browse", at="document/vault", limit=1), []
     while True:
@@ -265,7 +268,7 @@ def test_a_folder_is_browsed_by_its_name_in_any_case(vault: Call, library: Libra
     assert vault("browse", at="document/VAULT/Ops") == vault("browse", at="document/vault/ops")
     assert vault("browse", at="document/vault/OPS/Archive/") == vault("browse", at="document/vault/ops/archive")
     library.put(Draft("document", "Ops/other.md", parent="vault", title="Other", body="Text."))
-    assert [one["at"] for one in vault("browse", at="document/vault/Ops")["entries"]] == ["qmd://vault/Ops/other.md"]
+    assert [one["at"] for one in vault("browse", at="document/vault/Ops")["entries"]] == ["docs://vault/Ops/other.md"]
     with pytest.raises(NotFound, match=r'^There is no folder "OPS" in vault\. Did you mean Ops or ops\?$'):
         vault("browse", at="document/vault/OPS")
 
@@ -281,7 +284,7 @@ def test_a_collection_whose_name_has_slashes_has_folders_too(call: Call, library
     for path in ("a.md", "deep/b.md"):
         library.put(Draft("document", path, parent="pkg:file:///srv/teas", title=path, body="Text."))
     assert [entry["at"] for entry in call("browse", at="document/pkg:file:///srv/teas")["entries"]] == [
-        "document/pkg:file:///srv/teas/deep", "qmd://pkg%3Afile%3A%2F%2F%2Fsrv%2Fteas/a.md",
+        "document/pkg:file:///srv/teas/deep", "docs://pkg%3Afile%3A%2F%2F%2Fsrv%2Fteas/a.md",
     ]  # fmt: skip
     (entry,) = call("browse", at="document/pkg:file:///srv/teas/deep")["entries"]
     assert entry["name"] == "deep/b.md"
@@ -341,7 +344,7 @@ def test_a_collection_kind_or_path_that_is_not_there_is_said_with_the_nearest(va
 def test_browse_lists_the_definitions_of_code_and_fetch_reads_them(call: Call, library: Library) -> None:
     body = "import tea\n\n\nclass Pot:\n    # With care.\n    def pour(self): pass\n\n\ndef brew():\n    pass\n"
     library.put(Draft("document", "pot.py", parent="docs", title="pot", body=body, format="python"))
-    entries = call("browse", at="qmd://docs/pot.py")["entries"]
+    entries = call("browse", at="docs://docs/pot.py")["entries"]
     assert [(entry["name"], entry["level"], entry["line"]) for entry in entries] == [
         ("Pot", 1, 4), ("pour", 2, 5), ("brew", 1, 9),
     ]  # fmt: skip
@@ -369,15 +372,15 @@ def test_browse_reaches_what_is_in_no_notebook_beside_what_is_in_one(call: Call)
 
 def test_related_finds_what_is_like_an_item_but_not_itself(call: Call) -> None:
     found = uris(call("related", uri="notes://tea"))
-    assert "qmd://docs/guide.md" in found
+    assert "docs://docs/guide.md" in found
     assert "notes://tea" not in found
 
 
 @pytest.mark.parametrize("part", ["#water", "#chunk-0", ":5", ":5:2", ":5@3"])
 def test_related_takes_an_address_of_a_part_for_the_item(call: Call, part: str) -> None:
-    assert call("related", uri=f"qmd://docs/guide.md{part}") == call("related", uri="qmd://docs/guide.md")
-    with pytest.raises(NotFound, match=r"There is no qmd://docs/none\.md\. Did you mean docs/old\.md"):
-        call("related", uri=f"qmd://docs/none.md{part}")
+    assert call("related", uri=f"docs://docs/guide.md{part}") == call("related", uri="docs://docs/guide.md")
+    with pytest.raises(NotFound, match=r"There is no docs://docs/none\.md\. Did you mean docs/old\.md"):
+        call("related", uri=f"docs://docs/none.md{part}")
 
 
 @pytest.mark.parametrize("embedded", [False, True])
@@ -461,7 +464,7 @@ def test_writing_touches_notes_only_and_takes_no_taken_key(call: Call) -> None:
         call("remember", text="another", key="tea")
     for name, more in (("revise", {"text": "x"}), ("forget", {})):
         with pytest.raises(InvalidInput, match="Only notes and memories"):
-            call(name, uri="qmd://docs/guide.md", **more)
+            call(name, uri="docs://docs/guide.md", **more)
     with pytest.raises(InvalidInput, match="text is empty"):
         call("remember", text="  \n ")
 
@@ -469,7 +472,7 @@ def test_writing_touches_notes_only_and_takes_no_taken_key(call: Call) -> None:
 def test_fetch_reads_the_passage_at_a_place_and_its_neighbours(call: Call, library: Library) -> None:
     body = "\n\n".join(f"## Part {n}\n\n" + f"Sentence {n} of part. " * 170 for n in range(6))
     library.put(Draft("document", "long.md", parent="docs", title="Long", body=body, format="markdown"))
-    uri = "qmd://docs/long.md"
+    uri = "docs://docs/long.md"
     chunks = library.store.chunks_of(library.get(uri).id)
     assert len(chunks) > 3
     whole = call("fetch", uri=uri, max_tokens=100_000)["items"][0]["text"]
@@ -1122,7 +1125,7 @@ def test_browse_keeps_to_its_limit_at_every_level(call: Call, library: Library) 
     library.put(Draft("document", "parts.md", parent="more", body=body, format="markdown"))
     for number in range(7):
         call("remember", kind="memory", text=f"Fact {number}", collection=f"thread-{number}")
-    for at in ("memory", "qmd://more/parts.md"):
+    for at in ("memory", "docs://more/parts.md"):
         whole = call("browse", at=at)
         assert (len(whole["entries"]), whole["next_cursor"]) == (7, None)
         pages = [call("browse", at=at, limit=3)]
@@ -1178,11 +1181,11 @@ def test_a_note_is_called_by_what_it_says_first(call: Call, text: str, title: st
 
 
 def test_a_section_is_read_on_inside_its_bounds(call: Call) -> None:
-    for uri in ("qmd://docs/guide.md#water", "qmd://docs/guide.md:5:4"):
+    for uri in ("docs://docs/guide.md#water", "docs://docs/guide.md:5:4"):
         (item,) = call("fetch", uri=uri, from_line=7)["items"]
         assert (item["from_line"], item["text"], item["next_line"]) == (7, "Just off the boil.\n", None)
         assert call("fetch", uri=uri, from_line=9)["items"][0]["text"] == ""
-    (passage,) = call("fetch", uri="qmd://docs/guide.md#chunk-0", from_line=9)["items"]
+    (passage,) = call("fetch", uri="docs://docs/guide.md#chunk-0", from_line=9)["items"]
     assert (passage["from_line"], passage["text"]) == (9, "## Leaves\n\nThree grams.")
 
 
@@ -1224,7 +1227,7 @@ def filed(library: Library, *paths: str, parent: str = "vault") -> None:
 
 
 def keys(answer: dict[str, Any]) -> set[str]:
-    return {record["uri"].removeprefix("qmd://") for record in answer["results"]}
+    return {record["uri"].removeprefix("docs://") for record in answer["results"]}
 
 
 @pytest.mark.parametrize(
@@ -1233,6 +1236,7 @@ def keys(answer: dict[str, Any]) -> set[str]:
         ("ops", {"vault/ops/a.md", "vault/ops/archive/b.md"}),
         ("ops/archive/**", {"vault/ops/archive/b.md"}),
         ("vault/ops/archive", {"vault/ops/archive/b.md"}),
+        ("docs://vault/my%20ops", {"vault/my%20ops/c.md"}),
         ("qmd://vault/my%20ops", {"vault/my%20ops/c.md"}),
         ("OPS/*.md", {"vault/ops/a.md"}),
         ("else", {"vault/else/d.md", "else/e.md"}),  # a folder in one collection, and the name of another

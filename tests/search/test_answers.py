@@ -178,7 +178,7 @@ def test_a_hit_says_where_it_is(library: Library) -> None:
     body = "# Tea\n\nIntro.\n\n## Oolong\n\nFirst line.\nWater just off the boil.\n"
     library.put(Draft("document", "tea/guide.md", parent="docs", title="Guide", body=body, format="markdown"))
     (hit,) = library.search("boil").hits
-    assert (hit.uri, hit.kind, hit.parent, hit.title) == ("qmd://docs/tea/guide.md", "document", "docs", "Guide")
+    assert (hit.uri, hit.kind, hit.parent, hit.title) == ("docs://docs/tea/guide.md", "document", "docs", "Guide")
     assert body.splitlines()[hit.line - 1] == "Water just off the boil."
     assert "boil" in hit.snippet
     assert body[hit.chunk.char_start : hit.chunk.char_end] == hit.chunk.text

@@ -137,13 +137,13 @@ def test_a_collection_that_is_searched_only_when_named_answers_only_then(
 
     everything = found()
     library.folders.change("private", included=False)
-    assert everything - found() == {"qmd://private/tea.md"}  # not what another kind keeps under that name
-    assert found(kinds=("document",)) == {"qmd://open/tea.md"}
-    assert "qmd://private/tea.md" in found(parents=("private",))
-    assert found(paths=("Private/tea.md",)) == {"qmd://private/tea.md"}
-    assert found(paths=("tea.md",)) == {"qmd://open/tea.md"}
+    assert everything - found() == {"docs://private/tea.md"}  # not what another kind keeps under that name
+    assert found(kinds=("document",)) == {"docs://open/tea.md"}
+    assert "docs://private/tea.md" in found(parents=("private",))
+    assert found(paths=("Private/tea.md",)) == {"docs://private/tea.md"}
+    assert found(paths=("tea.md",)) == {"docs://open/tea.md"}
     (tmp_path / "private" / "more.md").write_text("More oolong tea.", "utf-8")
     library.folders.update("private")
-    assert found(kinds=("document",)) == {"qmd://open/tea.md"}
+    assert found(kinds=("document",)) == {"docs://open/tea.md"}
     library.folders.change("private", included=True)
     assert everything < found()

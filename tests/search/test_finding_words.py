@@ -198,7 +198,7 @@ def test_a_name_alone_is_no_answer_where_names_do_not_count(shelf: Library) -> N
         asked = Request(text, mode="lexical", filter=Filter(kinds=("document",)), by_name=by_name)
         return [hit.uri for hit in shelf.engine.search(asked).hits]
 
-    report = "qmd://work/reports/quarterly-forecast.md"
+    report = "docs://work/reports/quarterly-forecast.md"
     assert found("forecast", by_name=True) == [report]
     assert found("forecast", by_name=False) == []
     assert found("numbers", by_name=False) == found("Q3", by_name=False) == [report]
@@ -402,5 +402,5 @@ def test_the_words_of_front_matter_find_a_document_though_they_are_no_passage(li
     span = Span(body[start:], start, len(body), 4, 4)
     library.put(Draft("document", "a.md", parent="n", body=body, fields={"properties": "alias: zebra"}, spans=(span,)))
     (hit,) = library.search("zebra").hits
-    assert (hit.uri, hit.line) == ("qmd://n/a.md", 4)
+    assert (hit.uri, hit.line) == ("docs://n/a.md", 4)
     assert "zebra" not in hit.snippet

@@ -153,7 +153,7 @@ def test_what_is_like_a_note_is_told_from_what_is_not(paired: Library, embedded:
     if embedded:
         paired.embed()
     for name in ALIKE:
-        scores = {hit.item.key: hit.score for hit in paired.related(f"qmd://notes/{name}").hits}
+        scores = {hit.item.key: hit.score for hit in paired.related(f"docs://notes/{name}").hits}
         assert scores.pop(f"{name}-too") > 0.6
         assert all(score < 0.35 for score in scores.values())
 

@@ -51,7 +51,7 @@ reaching = st.sampled_from(
         "ada",
         "ask",
         "notes://plan",
-        "qmd://papers/plan.md",
+        "docs://papers/plan.md",
         "memory://1",
         "alice",
         "../alice",

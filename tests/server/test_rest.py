@@ -127,7 +127,7 @@ def test_a_document_goes_by_the_end_of_its_path_over_http_too(tmp_path: Path) ->
     with process(environment_of(tmp_path / "home")) as server:
         send = sender(server.address)
         status, read = send("POST", "/api/v1/tools/fetch", {"uri": "vim:3:1"})
-        assert (status, read["items"][0]["uri"], read["items"][0]["text"]) == (200, "qmd://Vault/Areas/Vim.md", "Two.")
+        assert (status, read["items"][0]["uri"], read["items"][0]["text"]) == (200, "docs://Vault/Areas/Vim.md", "Two.")
         status, said = send("POST", "/api/v1/tools/fetch", {"uri": "tea"})
         assert (status, said["error"]["code"], said["error"]["candidates"]) == (
             409, "ambiguous", ["Vault/a/Tea.md", "Vault/b/tea.md"],

@@ -47,21 +47,21 @@ def test_folders_and_tags_are_walked(call: Call) -> None:
     def places(at: str) -> list[str]:
         return [entry["at"] for entry in call("browse", at=at)["entries"]]
 
-    assert places("document/vault") == ["document/vault/alt", "document/vault/ops", "qmd://vault/compose.yaml"]
-    assert places("document/vault/ops") == ["document/vault/ops/archive", "qmd://vault/ops/Locks.md"]
+    assert places("document/vault") == ["document/vault/alt", "document/vault/ops", "docs://vault/compose.yaml"]
+    assert places("document/vault/ops") == ["document/vault/ops/archive", "docs://vault/ops/Locks.md"]
     assert places("tags") == ["tags/ops", "tags/urgent"]
-    assert places("tags/urgent") == ["qmd://vault/ops/Locks.md"]
+    assert places("tags/urgent") == ["docs://vault/ops/Locks.md"]
 
 
 def test_a_search_is_held_to_tags_properties_times_and_paths_and_says_what_is_not_there(call: Call) -> None:
     rated = {"key": "rating", "operator": "gte", "value": 7}
     for filters in ({"tags": ["ops"]}, {"where": [rated]}, {"path": "vault/ops"}, {"created_to": "2024-03-06"}):
         found = call("search", query="leases", mode="lexical", **filters)
-        assert [result["uri"] for result in found["results"]] == ["qmd://vault/ops/Locks.md"]
+        assert [result["uri"] for result in found["results"]] == ["docs://vault/ops/Locks.md"]
     assert call("search", query="leases", tags=["opss"])["notes"][-1] == 'Nothing has the tag "opss". Did you mean ops?'
 
 
 def test_an_old_encoding_and_settings_are_read_and_what_git_ignores_is_not(call: Call) -> None:
-    for query, uri in (("Straße Café", "qmd://vault/alt/Br%C3%BCcke.txt"), ("rabbit", "qmd://vault/compose.yaml")):
+    for query, uri in (("Straße Café", "docs://vault/alt/Br%C3%BCcke.txt"), ("rabbit", "docs://vault/compose.yaml")):
         assert call("search", query=query, mode="lexical")["results"][0]["uri"] == uri
     assert call("search", query="hunter2", mode="lexical")["results"] == []

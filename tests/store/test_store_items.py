@@ -49,7 +49,7 @@ def test_what_was_put_is_there_as_it_was(store: Store) -> None:
     assert (found.body, found.title, found.format, found.tags) == (draft.body, "T", "markdown", ("b", "A"))
     assert (found.fields, found.metadata) == (draft.fields, draft.metadata)
     assert (found.created_at, found.updated_at, found.version) == (when, when, 1)
-    assert found.uri == "qmd://docs/a/b.md"
+    assert found.uri == "docs://docs/a/b.md"
     assert store.items([item.id], body=False)[0].body is None
 
 

@@ -50,15 +50,18 @@ def call(library: Library) -> Call:
         "areas/vim",
         "Vault/Areas/Vim.md",
         "vault/areas/vim",
+        "docs://Vault/Areas/Vim.md",
+        "docs://vault/areas/VIM.md",
+        "DOCS://Vault/Areas/Vim.md",
         "qmd://Vault/Areas/Vim.md",
-        "qmd://vault/areas/VIM.md",
-        "QMD://Vault/Areas/Vim.md",
+        "QMD://vault/areas/VIM.md",
         "qmd://vim",
+        "docs://vim",
         "/Vault/Areas/Vim.md",
     ],
 )
 def test_a_document_is_fetched_by_as_much_of_its_path_as_tells_it(call: Call, name: str) -> None:
-    assert [item["uri"] for item in call("fetch", uri=name)["items"]] == ["qmd://Vault/Areas/Vim.md"]
+    assert [item["uri"] for item in call("fetch", uri=name)["items"]] == ["docs://Vault/Areas/Vim.md"]
     assert call("related", uri=name)["results"] is not None
     assert [entry["name"] for entry in call("browse", at=name)["entries"]] == ["Vim", "Motions", "Marks"]
 
@@ -67,7 +70,7 @@ def test_a_part_of_a_document_is_named_behind_any_of_its_names(call: Call) -> No
     def text(name: str) -> str:
         return str(call("fetch", uri=name)["items"][0]["text"])
 
-    assert text("vim#motions") == text("qmd://Vault/Areas/Vim.md#motions")
+    assert text("vim#motions") == text("docs://Vault/Areas/Vim.md#motions")
     assert text("vim#Marks").startswith("### Marks")
     assert text("VIM:5:3") == "## Motions\n\nWords and lines."
     assert text("vim.md:9").startswith("### Marks")
@@ -83,15 +86,15 @@ def test_an_end_that_several_paths_have_is_not_guessed_at(call: Call) -> None:
     with pytest.raises(Ambiguous) as said:
         call("browse", at="readme")
     assert str(said.value) == '"readme" may be any of Vault/ops/README.md, Vault/web/readme.txt. Name one of them.'
-    assert call("fetch", uri="readme.md")["items"][0]["uri"] == "qmd://Vault/ops/README.md"
+    assert call("fetch", uri="readme.md")["items"][0]["uri"] == "docs://Vault/ops/README.md"
     both = call("fetch", uri=["readme", "web/readme"])
     assert "Vault/web/readme.txt" in both["missing"][0]["message"]
-    assert [item["uri"] for item in both["items"]] == ["qmd://Vault/web/readme.txt"]
+    assert [item["uri"] for item in both["items"]] == ["docs://Vault/web/readme.txt"]
 
 
 def test_a_whole_path_is_what_it_says_though_others_end_so(call: Call, library: Library) -> None:
     library.put(Draft("document", "Vault/ops/README.md", parent="old", body="Another."))
-    assert call("fetch", uri="vault/ops/readme.md")["items"][0]["uri"] == "qmd://Vault/ops/README.md"
+    assert call("fetch", uri="vault/ops/readme.md")["items"][0]["uri"] == "docs://Vault/ops/README.md"
     library.put(Draft("document", "ops/readme.md", parent="Vault", body="In small letters."))
     assert call("fetch", uri="Vault/ops/readme.md")["items"][0]["text"] == "In small letters."
     with pytest.raises(Ambiguous, match=r"Vault/ops/README\.md, Vault/ops/readme\.md"):
@@ -102,7 +105,7 @@ def test_a_whole_path_is_what_it_says_though_others_end_so(call: Call, library: 
     ("name", "near"),
     [
         ("vmi", "Did you mean Vault/Areas/Vim.md?"),
-        ("qmd://Vault/Area/Vim.md#motions", "Did you mean Vault/Areas/Vim.md?"),
+        ("docs://Vault/Area/Vim.md#motions", "Did you mean Vault/Areas/Vim.md?"),
         ("readmee.md", "Did you mean Vault/ops/README.md or Vault/web/readme.txt?"),
         ("kettle", "Did you mean notes://kettle?"),
         ("boiling", "Did you mean notes://kettle?"),
@@ -130,7 +133,7 @@ def test_a_collection_is_browsed_and_searched_whatever_its_case(call: Call, libr
     for place in ("document/vault", "vault", "VAULT", "document/VAULT"):
         assert call("browse", at=place) == inside, place
     found = call("search", query="editor", collections=["vault"])
-    assert [hit["uri"] for hit in found["results"]] == ["qmd://Vault/Areas/Vim.md"]
+    assert [hit["uri"] for hit in found["results"]] == ["docs://Vault/Areas/Vim.md"]
     library.put(Draft("memory", "1", parent="vault", body="Of a thread: editor."))
     only = call("search", query="editor", collections=["vault"])
     assert [hit["uri"] for hit in only["results"]] == ["memory://1"], "what is called so to the letter comes first"

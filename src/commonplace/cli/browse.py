@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from commonplace.cli.common import counted, painted, with_library
+from commonplace.cli.results import readable
 from commonplace.kinds.documents.packages.declarations import find_project
 from commonplace.library import Library
 from commonplace.profiles.commonplace.browsing import BROWSE
@@ -31,9 +32,10 @@ def browse(library: Library, at: str, limit: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(entries, ensure_ascii=False, indent=2))
         return
-    width = max((len(entry["at"]) for entry in entries), default=0)
-    for entry in entries:
-        click.echo(f"{painted(entry['at'].ljust(width), fg='cyan')}  {_said(entry)}".rstrip())
+    places = [readable(entry["at"]) for entry in entries]
+    width = max(map(len, places), default=0)
+    for place, entry in zip(places, entries, strict=True):
+        click.echo(f"{painted(place.ljust(width), fg='cyan')}  {_said(entry)}".rstrip())
     if page["next_cursor"]:
         click.echo(f"The first {counted(limit, 'line')}; --limit prints more.", err=True)
 

@@ -9,7 +9,7 @@ from typing import IO
 import click
 
 from commonplace.cli.common import ask, counted, with_library, written
-from commonplace.cli.lazy import as_called
+from commonplace.cli.lazy import as_typed, ours
 from commonplace.cli.library import how_to_use
 from commonplace.kinds.memories.tools.environment import without_effect
 from commonplace.library import Library, restore
@@ -22,7 +22,7 @@ from commonplace.store.sqlite.store import check_backup
 @with_library
 def doctor(library: Library, as_json: bool) -> int:
     """Check everything, reading every byte, and say what is wrong. The exit code is 1 if anything is."""
-    problems = [as_called(problem) for problem in library.doctor()]
+    problems = [as_typed(problem) for problem in library.doctor()]
     state = library.status()
     coverage = state.coverage
     if as_json:
@@ -84,7 +84,7 @@ def import_everything(library: Library, source: IO[str]) -> None:
     click.echo(f"Imported: {counted(library.import_(source), 'item')}")
     for instance in library.store.instances():
         if not instance.hint:
-            makes = as_called(f"`commonplace tables instance update {instance.name} --rotate-key` makes")
+            makes = f"`{ours(f'tables instance update {instance.name} --rotate-key')}` makes"
             click.echo(f"The instance {instance.name} has no key yet: {makes} one.", err=True)
 
 

@@ -14,10 +14,10 @@ import click
 from commonplace.cli.collections_list import print_list
 from commonplace.cli.common import counted, progress_bar
 from commonplace.cli.folders import MOST_NAMED, OF_COLLECTIONS
-from commonplace.cli.lazy import SomePath
+from commonplace.cli.lazy import SomePath, ours
 from commonplace.cli.library import pull_default
 from commonplace.cli.workplace import Workplace, with_workplace
-from commonplace.errors import AlreadyExists, InvalidInput, NotFound
+from commonplace.errors import AlreadyExists, Command, InvalidInput, NotFound
 from commonplace.kinds.documents.folders.locks import collection_lock
 from commonplace.kinds.documents.packages.declarations import (
     FILE,
@@ -195,9 +195,9 @@ def _remove_folder(workplace: Workplace, library: Library, alias: str, folder: P
     if inside and any(each.alias == alias for each in declarations(workplace.settings.home, "global")):
         raise NotFound(f"{folder / FILE} has no {alias}, but your own declarations have. Repeat with --global.")
     if library.store.item("collection", "", alias, body=False) is None:  # what is removed is named to the letter
-        raise no_collection(library, alias, "`commonplace collections list` names them.")
+        raise no_collection(library, alias, "`", Command("collections list"), "` names them.")
     library.folders.get(alias)
-    what = f"{alias} is a folder that was added with `commonplace add`."
+    what = f"{alias} is a folder that was added with `{ours('add')}`."
     if inside:
         raise NotFound(f"{folder / FILE} has no {alias}. {what} Repeat with --global --drop to remove it.")
     if not and_drop:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from commonplace.cli.common import counted
-from commonplace.cli.lazy import as_called
+from commonplace.cli.lazy import ours
 from commonplace.kinds.documents.packages.holdings import Holding
 from commonplace.kinds.documents.packages.package_sync import SyncOptions, SyncTarget, sync_holding
 from commonplace.library import Library
@@ -35,15 +35,13 @@ def print_list(library: Library, found: list[Holding], left: Mapping[str, Item],
     for other in others:
         click.echo(f"{other['collectionId']}: {counted(other['documentCount'], 'document')}, declared by nothing here")
     if others:
-        click.echo(
-            as_called("  another project's, or left over; `commonplace collections remove ID --drop` deletes them")
-        )
+        click.echo(f"  another project's, or left over; `{ours('collections remove ID --drop')}` deletes them")
     if not (found or others):
         advice = (
-            "There are no collections yet. Make one with `commonplace add FOLDER`, or declare one with "
-            "`commonplace collections add ALIAS SOURCE`."
+            f"There are no collections yet. Make one with `{ours('add FOLDER')}`, or declare one with "
+            f"`{ours('collections add ALIAS SOURCE')}`."
         )
-        click.echo(as_called(advice), err=True)
+        click.echo(advice, err=True)
 
 
 def _left(id: str, item: Item, documents: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from commonplace.cli.common import ask, progress_bar, with_library
-from commonplace.cli.lazy import SomePath, as_called, hush
+from commonplace.cli.lazy import SomePath, hush, ours
 from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
 from commonplace.kinds.documents.folders.library_folders import Collection, Report
@@ -71,9 +71,9 @@ def _sharing(path: Path, shared: Sequence[tuple[Collection, str]]) -> str:
     """Return a sentence on the collections that share files with a folder, and how to search them there."""
     names = ", ".join(collection.name for collection, _ in shared[:MOST_NAMED])
     noun = "collection" if len(shared) == 1 else "collections"
-    return as_called(
+    return (
         f"{os.path.realpath(path)} shares files with {noun} {names}, and what is in two collections is found twice. "
-        f"`commonplace search --path {shlex.quote(shared[0][1])} WORDS` searches them there."
+        f"`{ours(f'search --path {shlex.quote(shared[0][1])} WORDS')}` searches them there."
     )
 
 
@@ -160,7 +160,7 @@ def update(library: Library, names: tuple[str, ...], force: bool) -> int:
     click.echo("✓ All collections updated.")
     if library.store.last_change() != before and library.embedding.chosen and (count := _pending(library)):
         wanting = "1 passage needs" if count == 1 else f"{count} passages need"
-        click.echo(as_called(f"Run `commonplace embed` to update embeddings ({wanting} vectors)"))
+        click.echo(f"Run `{ours('embed')}` to update embeddings ({wanting} vectors)")
     return 0
 
 

@@ -30,7 +30,7 @@ from commonplace.cli.clients import (
     renewed,
 )
 from commonplace.cli.configs import Uneditable, put, render
-from commonplace.cli.lazy import as_called
+from commonplace.cli.lazy import ours
 from commonplace.errors import InvalidInput
 from commonplace.profiles.registry import DEFAULT, profile, profile_names
 from commonplace.tools.profile import Registry
@@ -130,7 +130,7 @@ def _rights(context: click.Context, client: str, wishes: dict[str, Any]) -> str:
     other = "--read-only" if wishes["allow_writes"] else "--allow-writes"
     named = f" --name {wishes['name']}" if wishes["name"] != "commonplace" else ""
     shown = f" --profile {wishes['profile']}" if wishes["profile"] else ""
-    repeat = as_called(f"`commonplace install {client}{named}{shown} {other}`")
+    repeat = f"`{ours(f'install {client}{named}{shown} {other}')}`"
     writing = "remember, revise and forget" if wishes["profile"] in (None, DEFAULT) else "write"
     if wishes["allow_writes"]:
         return f"Agents may search, read, {writing}. {repeat} takes the writing back."

@@ -6,7 +6,6 @@ import errno
 import importlib
 import io
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from click.core import ParameterSource
 
 from commonplace.cli.loading import nothing_collected
 from commonplace.cli.terminal import guarded
-from commonplace.errors import CommonplaceError, InvalidInput
+from commonplace.errors import Command, CommonplaceError, InvalidInput, Sentence
 
 
 class ReaderLeft(Exception):
@@ -30,10 +29,7 @@ class NotWritten(CommonplaceError):
     code, status, exit_code = "not_written", 500, 74
 
 
-_OURS = re.compile(r"(['`]|: )(qmd|commonplace)(?= (?!qmd )[a-z])")
-"""A command of ours in a sentence; `commonplace qmd …` has been written out already."""
-QMD_INSIDE = "commonplace qmd"
-"""The way to call `qmd` where no program of that name is ours."""
+PROGRAM = "commonplace"
 _STDOUT, _STDERR = 1, 2
 NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """The system's error numbers for output that cannot be written."""
@@ -93,8 +89,18 @@ class LazyGroup(click.Group):
             try:
                 return super().invoke(context)
             except CommonplaceError as error:
-                error.args = (as_called(str(error)),)  # here, where it is known what was called
+                error.args = (as_typed(error.sentence),)  # here, where it is known what was called
                 raise
+
+    def typed(self, root: click.Context, command: Command) -> str:
+        """Return a command as a caller of this program types it, with the options that chose the home and the space."""
+        space = root.obj["space"]
+        options = {
+            "--home": root.obj["home"] if home_was_typed(root) else None,
+            "--space": space if space != "default" else None,
+        }
+        own = "" if command.program == PROGRAM else f"{command.program} "
+        return f"{with_options(PROGRAM, options)} {own}{command.arguments}"
 
 
 @contextmanager
@@ -122,53 +128,44 @@ def _is_somewhere() -> bool:
         return False
 
 
-def called_qmd() -> bool:
-    """Return whether this process runs as `qmd`, the program or the command. Each has commands of the other."""
+def as_typed(text: str) -> str:
+    """Return a text with the commands in it as they are typed here."""
+    return text.typed(typed) if isinstance(text, Sentence) else text
+
+
+def typed(command: Command) -> str:
+    """Return a command as it is typed here: by the program that was called, in the home and space that it was given."""
     context = click.get_current_context(silent=True)
-    return context is not None and context.find_root().info_name in ("qmd", QMD_INSIDE)
+    root = context.find_root() if context else None
+    return root.command.typed(root, command) if root and isinstance(root.command, LazyGroup) else str(command)
 
 
-def as_called(sentence: str) -> str:
-    """Return a sentence with the commands in it as this caller has to type them.
-
-    That is with the options that chose another home or space for this call.
-    """
-    return _OURS.sub(lambda found: f"{found[1]}{typed(found[2])}", sentence)
+def ours(arguments: str) -> str:
+    """Return a command of `commonplace` as it is typed here."""
+    return typed(Command(arguments))
 
 
-def called() -> str:
-    """Return the way to call `commonplace` from here, for a command that is printed to be pasted.
-
-    A program that a shell would not find by its name goes by its path.
-    """
-    name, path = "commonplace", sys.argv[0]
-    places = (os.path.join(folder, name) for folder in os.get_exec_path())
-    if os.path.basename(path) != name or any(os.access(place, os.X_OK) for place in places):
-        return typed(name)
+def called(arguments: str) -> str:
+    """Return a command of `commonplace` to be pasted: a program that no shell finds by its name goes by its path."""
+    line, path = ours(arguments), sys.argv[0]
+    places = (os.path.join(folder, PROGRAM) for folder in os.get_exec_path())
+    if os.path.basename(path) != PROGRAM or any(os.access(place, os.X_OK) for place in places):
+        return line
     from shlex import quote
 
-    return typed(name).replace(name, quote(path), 1)
+    return line.replace(PROGRAM, quote(path), 1)
 
 
-def typed(program: str) -> str:
-    """Return the way to call `program` from here, with the options that chose the home and the space."""
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return program
-    root = context.find_root()
-    by_option = root.get_parameter_source("home") is ParameterSource.COMMANDLINE or root.obj.get("home_by_option")
-    home = {"--home": root.obj["home"]} if by_option else {}
-    space = root.obj["space"] if root.obj["space"] != "default" else None
-    if program == "commonplace":
-        return _with_options(program, {**home, **({"--space": space} if space else {})})
-    inside = program if root.info_name == "qmd" else _with_options("commonplace", home) + " qmd"
-    return _with_options(inside, {"--index": space} if space else {})
+def home_was_typed(root: click.Context) -> bool:
+    """Return whether the home was chosen by an option of this call, and not by the environment."""
+    return root.get_parameter_source("home") is ParameterSource.COMMANDLINE or bool(root.obj.get("home_by_option"))
 
 
-def _with_options(command: str, options: Mapping[str, str]) -> str:
+def with_options(command: str, options: Mapping[str, str | None]) -> str:
+    """Return a command with those options that have a value."""
     from shlex import quote  # for advice alone
 
-    return "".join([command, *(f" {option} {quote(value)}" for option, value in options.items())])
+    return "".join([command, *(f" {option} {quote(value)}" for option, value in options.items() if value)])
 
 
 def spare_threads() -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commonplace.cli.common import counted, download_bar, progress_bar, with_library
-from commonplace.cli.lazy import as_called
+from commonplace.cli.lazy import as_typed, ours
 from commonplace.cli.results import print_page
-from commonplace.errors import CommonplaceError, InvalidInput, NotFound
+from commonplace.errors import Command, CommonplaceError, InvalidInput, NotFound, Sentence
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page
 from commonplace.models import STATIC, catalog, find
@@ -115,7 +115,7 @@ def pull_default(library: Library) -> None:
             raise
         serving = first_choice(library.store, settings)
         built_in = "built-in " if serving == STATIC else ""
-        click.echo(f"{as_called(str(error))} The {built_in}{serving} model is used until then.", err=True)
+        click.echo(f"{as_typed(error.sentence)} The {built_in}{serving} model is used until then.", err=True)
 
 
 def _finder(name: str, mode: Mode, help: str) -> click.Command:
@@ -161,11 +161,11 @@ def _left_out(library: Library, page: Page, mode: Mode, *, expand: bool) -> Iter
     """Yield notes on stages that were skipped, and on passages without vectors."""
     skipped = {stage.name: stage.reason for stage in page.stages if stage.status == "skipped"}
     if mode != "lexical" and "vector" in skipped:
-        yield f"By words only: {skipped['vector']}."
+        yield Sentence("By words only: ", skipped["vector"], ".")
     elif mode != "lexical" and (pending := library.upkeep.pending()):
         yield pending.sentence
     if expand and "expand" in skipped:
-        why = "it needs meaning, which `commonplace query` goes by" if mode == "lexical" else skipped["expand"]
+        why = f"it needs meaning, which `{ours('query')}` goes by" if mode == "lexical" else skipped["expand"]
         yield f"--expand was left out: {why}."
 
 
@@ -202,7 +202,7 @@ def _check_collections(library: Library, names: Sequence[str]) -> None:
     there = set().union(*map(library.store.parents, SCHEMES)) if unknown else ()
     for name in unknown:
         if not name or name not in there:
-            raise no_collection(library, name, "`commonplace collections list` names them.")
+            raise no_collection(library, name, "`", Command("collections list"), "` names them.")
 
 
 def _located(library: Library, given: str) -> Located:
@@ -218,7 +218,7 @@ def _located(library: Library, given: str) -> Located:
         if located := locating.find(library, path, to_the_letter=True):
             return located
     if on_disk and not paths:
-        raise NotFound(f"{given} is in no collection. Give a path inside one, or its qmd:// address.")
+        raise NotFound(f"{given} is in no collection. Give a path inside one, or its address, docs://…")
     raise locating.missing(library, paths[0] if on_disk else given)
 
 
@@ -295,8 +295,8 @@ def outline(library: Library, uri: str) -> None:
 def how_to_use(library: Library, model: str) -> str:
     """Return the commands that make a library use a model."""
     pulled = find(model, library.settings.models) is not None
-    use = f"`commonplace models use {model}`"
-    return as_called(use if pulled else f"`commonplace models pull {model}`, then {use}")
+    use = f"`{ours(f'models use {model}')}`"
+    return use if pulled else f"`{ours(f'models pull {model}')}`, then {use}"
 
 
 COMMANDS = {

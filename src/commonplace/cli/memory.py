@@ -8,7 +8,7 @@ from typing import IO
 import click
 
 from commonplace.cli.common import OUTPUT, counted, with_library, written
-from commonplace.cli.lazy import as_called
+from commonplace.cli.lazy import ours
 from commonplace.kinds.memories.entry_imports import Imported
 from commonplace.kinds.memories.tools.entry_json import export_lines, import_file
 from commonplace.library import Library
@@ -62,4 +62,4 @@ def _report(done: Imported, *, dry_run: bool) -> None:
     stored = f"{counted(done.stored, 'entry')} with {counted(done.images, 'image')}"
     click.echo(f"{did}: {stored}; {done.already} {'was' if done.already == 1 else 'were'} here already")
     if done.stored and not dry_run:
-        click.echo(as_called("Run `commonplace embed` to find them by meaning too."), err=True)
+        click.echo(f"Run `{ours('embed')}` to find them by meaning too.", err=True)

@@ -15,7 +15,7 @@ import click
 
 from commonplace.cli.common import marked, painted
 from commonplace.cli.layout import TAB, cells, columns, rows, shortened
-from commonplace.cli.lazy import as_called, called
+from commonplace.cli.lazy import as_typed, called
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, Hit, Page, parse_uri
@@ -57,7 +57,7 @@ class _Layout:
 def print_page(library: Library, page: Page, *, ms: float, as_json: bool, explain: bool = False) -> None:
     """Print hits as text or as JSON on stdout, and the notes on them on stderr."""
     for note in page.notes:
-        click.echo(as_called(note), err=True)
+        click.echo(as_typed(note), err=True)
     hits = titled(library, page.hits)
     roots = _roots(library, hits)
     if as_json:
@@ -144,7 +144,7 @@ def age(moment: datetime, now: datetime) -> str:
 def _place(hit: Hit, path: str | None) -> str:
     """Return the path as one would type it from here, or the address of a hit without a path."""
     if path is None:
-        return address(hit)
+        return readable(hit.uri)
     for folder, start in ((_here(), ""), (os.path.expanduser("~"), "~/")):
         if folder and path.startswith(folder.rstrip("/") + "/"):
             return start + path[len(folder.rstrip("/")) + 1 :]
@@ -158,10 +158,10 @@ def _here() -> str:
         return ""
 
 
-def address(hit: Hit) -> str:
-    """Return the address of a hit decoded, unless that would name something else."""
-    plain = unquote(hit.uri)
-    return plain if parse_uri(plain) == parse_uri(hit.uri) else hit.uri
+def readable(uri: str) -> str:
+    """Return an address decoded, unless that would name something else; any other text as it is."""
+    plain = unquote(uri)
+    return plain if "://" in uri and parse_uri(plain) == parse_uri(uri) else uri
 
 
 def _lines(hit: Hit, layout: _Layout) -> Iterator[str]:
@@ -228,8 +228,8 @@ def _foot(page: Page, command: str, ms: float, layout: _Layout) -> str:
 
 def _command(hit: Hit, path: str | None) -> str:
     """Return the command that reads a hit from its line on; a file goes by its collection and path."""
-    named = address(hit) if path is None else f"{hit.parent}/{hit.item.key}"
-    return f"{called()} get {_quoted(f'{named}:{hit.line}' if hit.line > 1 else named)}"
+    named = readable(hit.uri) if path is None else f"{hit.parent}/{hit.item.key}"
+    return called(f"get {_quoted(f'{named}:{hit.line}' if hit.line > 1 else named)}")
 
 
 def _quoted(text: str) -> str:

@@ -14,7 +14,7 @@ import click
 
 from commonplace.cli.common import split_names, with_library
 from commonplace.cli.loading import nothing_collected
-from commonplace.errors import Denied, InvalidInput, NotFound, Unavailable
+from commonplace.errors import Command, Denied, InvalidInput, NotFound, Unavailable
 from commonplace.kinds.documents.visible import Visible
 from commonplace.library import Library
 from commonplace.profiles.registry import DEFAULT, profile, profile_names
@@ -102,7 +102,7 @@ def _serve_instance(settings: Settings, name: str, space: str) -> None:
 
             raise NotFound(as_commands(str(error)), **error.details) from None
     if not row.enabled:
-        raise Denied(f'The instance "{row.name}" is disabled. `commonplace tables instance update` enables it.')
+        raise Denied(f'The instance "{row.name}" is disabled. `', Command("tables instance update"), "` enables it.")
     from commonplace.server.instances import principal_of, serve_instance
     from commonplace.server.service import Service
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commonplace.cli.common import counted, with_library
-from commonplace.cli.lazy import as_called
+from commonplace.cli.lazy import as_typed, ours
 from commonplace.cli.library import how_to_use
 from commonplace.library import Library
 from commonplace.model import number_of
@@ -43,24 +43,24 @@ def status(library: Library, as_json: bool) -> None:
         kind = "package" if name in packaged else "collection"
         click.echo(f"  {kind} {packaged.get(name, name)}: {counted(count, 'document')}")
         if name in folders:
-            click.echo(as_called(f"    {_folder_line(folders[name])}"))
+            click.echo(f"    {_folder_line(folders[name])}")
     waiting = state.changes - state.indexed
     ready = f"{counted(waiting, 'change')} still to be indexed, by the next search" if waiting > 0 else "all indexed"
     click.echo(f"  {counted(state.chunks, 'passage')}, {ready}")
     if state.index_trouble:
         click.echo(f"  {state.index_trouble}")
     if coverage.model is None:
-        click.echo(as_called("  no vectors yet: run `commonplace embed` to search by meaning"))
+        click.echo(f"  no vectors yet: run `{ours('embed')}` to search by meaning")
     else:
         done = f"{coverage.embedded} of {counted(coverage.total, 'passage')}"
         click.echo(f"  {done} embedded with {coverage.model}{_reads(coverage.model)}")
         if state.pending:
-            click.echo(as_called(f"  {state.pending.sentence}"))
+            click.echo(f"  {as_typed(state.pending.sentence)}")
         if is_gone(coverage.model, library.settings.models):
-            pull = f"`commonplace models pull {coverage.model}`"
-            click.echo(as_called(f"  {coverage.model} is not here any more, so searches go by words only: {pull}"))
+            pull = f"`{ours(f'models pull {coverage.model}')}`"
+            click.echo(f"  {coverage.model} is not here any more, so searches go by words only: {pull}")
     if moving := state.switching:
-        further = as_called(f"`commonplace embed --model {moving.model}`")
+        further = f"`{ours(f'embed --model {moving.model}')}`"
         done = f"{moving.embedded} of {counted(moving.total, 'passage')}"
         click.echo(f"  on the way to {moving.model}: {done}; {further} goes on")
     if (better := state.better_model) and not moving:
@@ -76,7 +76,7 @@ def _folder_line(state: FolderState) -> str:
     if state.trouble:
         return f"{read}. {state.trouble}"
     changed = " and changed since" if state.level is False and at else ""
-    return f"{read}{changed}: `commonplace update {shlex.quote(state.collection)}` brings it level"
+    return f"{read}{changed}: `{ours(f'update {shlex.quote(state.collection)}')}` brings it level"
 
 
 def _record(library: Library, state: Status) -> dict[str, Any]:

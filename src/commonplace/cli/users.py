@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from commonplace.cli.common import split_names
-from commonplace.cli.lazy import as_called
+from commonplace.cli.lazy import ours
 from commonplace.errors import InvalidInput
 from commonplace.library import space_folder
 from commonplace.settings import Settings
@@ -56,7 +56,7 @@ def add_user(accounts: AnyAccounts, name: str, space: str | None) -> None:
     """Add a user. They can call once they have a key."""
     user = accounts.add_user(name, space)
     click.echo(f"Added: {user.name}, in the space {user.space}")
-    click.echo(as_called(f"`commonplace keys create {user.name}` makes a key."), err=True)
+    click.echo(f"`{ours(f'keys create {user.name}')}` makes a key.", err=True)
 
 
 @users.command("list")

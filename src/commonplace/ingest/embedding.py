@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.errors import InvalidInput, NotFound, Unavailable
+from commonplace.errors import Command, InvalidInput, NotFound, Unavailable
 from commonplace.index.followers import MakeVectors, NearIndex
 from commonplace.index.vectors.vector_index import VectorIndex
 from commonplace.ingest.embed_lock import Pace, embed_lock
@@ -118,7 +118,8 @@ class Embedding:
                 break
             chosen = now  # another process has put another model in its place, and dropped the vectors of this one
         if pair is None:
-            raise Unavailable("There are no vectors yet; `commonplace embed` makes them.", code="vector_index_missing")
+            words = ("There are no vectors yet; `", Command("embed"), "` makes them.")
+            raise Unavailable(*words, code="vector_index_missing")
         return pair
 
     def _answering(self, chosen: str | None) -> tuple[NearIndex, Embedder] | None:

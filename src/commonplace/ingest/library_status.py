@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from commonplace.errors import Command, Sentence
+
 _MINUTE, _HOUR = 60, 3600
 _SOON_S = 90
 
@@ -53,19 +55,19 @@ class Pending:
     """True: this process makes them beside its calls."""
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Sentence:
         """Return how many they are and what happens next, for people and agents."""
         verb = "is found by its words only" if self.total == 1 else "are found by their words only"
         noun = "passage" if self.total == 1 else "passages"
-        return f"{self.passages:,} of {self.total:,} {noun} {verb}; {self._next}."
+        return Sentence(f"{self.passages:,} of {self.total:,} {noun} {verb}; ", *self._next, ".")
 
     @property
-    def _next(self) -> str:
+    def _next(self) -> tuple[str | Command, ...]:
         if self.seconds is not None:
-            return f"about {_worded(self.seconds)} left"
+            return (f"about {_worded(self.seconds)} left",)
         if self.tended:
-            return "the rest is under way"
-        return "`commonplace embed` has them found by meaning, too"
+            return ("the rest is under way",)
+        return ("`", Command("embed"), "` has them found by meaning, too")
 
 
 def _worded(seconds: float) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 
-from commonplace.errors import InvalidInput, StorageFull
+from commonplace.errors import Command, InvalidInput, StorageFull
 from commonplace.ingest.automatic import AutomaticVectors
 from commonplace.ingest.embedding import Embedding, Next, Progress, vector_fingerprint
 from commonplace.ingest.library_status import Coverage
@@ -51,7 +51,7 @@ class Switch:
         `by_hand`: a person asked for it, so that no other takes its place unasked.
         """
         if not name.strip():
-            raise InvalidInput("The model has no name. `commonplace models list` says which there are.")
+            raise InvalidInput("The model has no name. `", Command("models list"), "` says which there are.")
         self._store, self._embedding, self.name, self._by_hand = store, embedding, name, by_hand
         self._embedder = embedding.open(name)
 

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from commonplace.errors import CommonplaceError, NotFound, Unavailable
+from commonplace.errors import Command, CommonplaceError, NotFound, Unavailable
 from commonplace.models.cache import HUB, Installed, damaged, find, installed, is_gone
 from commonplace.models.catalog import DEFAULT, MULTILINGUAL, STATIC, Card, CatalogEntry, catalog
 from commonplace.models.local import is_path, local_card, model_file, require_model, tokenizer_file
@@ -129,7 +129,9 @@ def _open_pulled(name: str, cache: Path, threads: int | None) -> Embedder:
     folder = find(name, cache)
     if folder is None:
         raise Unavailable(
-            f"The model {name} is not in {cache}. Run `commonplace models pull {name}`, or use the model {STATIC!r}."
+            f"The model {name} is not in {cache}. Run `",
+            Command(f"models pull {name}"),
+            f"`, or use the model {STATIC!r}.",
         )
     return _open_folder(folder, catalog().get(name), threads)
 

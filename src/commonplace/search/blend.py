@@ -1,6 +1,6 @@
 """Ranked lists into one: scores from 0 to 1 for words and for meaning, reciprocal ranks, and a reranker's say.
 
-Every function is the formula its docstring states; `docs/qmd.md` tells what the numbers mean.
+Every function is the formula its docstring states; its page in the documentation tells what the numbers mean.
 """
 
 from __future__ import annotations

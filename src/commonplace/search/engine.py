@@ -36,7 +36,7 @@ EMBED_S = 2.0
 """How long a provider may think about a query that words can answer, too."""
 
 LEAST_DEPTH, DEPTH_PER_HIT = 50, 5
-"""Proposed of each leg that are looked at first: at least so many, and so many for each hit that is wanted."""
+"""Candidates of each leg that are looked at first: at least so many, and so many for each hit that is wanted."""
 
 DEEPER = 4
 """How many times deeper a search goes each time it does not find enough."""
@@ -326,7 +326,7 @@ class Recipe(Generic[R]):
     least: float = -np.inf
     """The nearness that a hit needs, on the scale of the vector leg."""
     depth: Callable[[int], int] = usual_depth
-    """Proposed of each leg at first, of the hits that are wanted."""
+    """Candidates of each leg at first, of the hits that are wanted."""
 
 
 def rank(recipe: Recipe[R], legs: Legs, wanted: int, stages: Stages) -> R:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from commonplace.errors import Unavailable
+from commonplace.errors import Sentence, Unavailable
 from commonplace.index.followers import WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.models.roles import Generator, Reranker
@@ -192,8 +192,7 @@ class _HybridSearch:
             missing = semantic.code == "vector_index_missing"
             if self._only_meaning:
                 raise (Unavailable(self._question.no_vectors, code=semantic.code) if missing else semantic) from None
-            why = f"{semantic.reason[:1].upper()}{semantic.reason[1:]}."
-            self._skip_vector(self._question.no_vectors if missing else why)
+            self._skip_vector(self._question.no_vectors if missing else Sentence(semantic.reason.capitalized(), "."))
             return None
         meanings = MeaningSearch(semantic, self._depth, self._engine.names_of)
         if not self._only_meaning and not meanings.reads(" ".join(task.meaning for task in wanted), self._languages):
@@ -203,7 +202,7 @@ class _HybridSearch:
 
     def _skip_vector(self, reason: str) -> None:
         self._stages.skip("vector", reason)
-        self._notes.append(f"keyword search only. {reason}")
+        self._notes.append(Sentence("keyword search only. ", reason))
 
     def _by_meaning(self, tasks: Sequence[SearchTask], meanings: MeaningSearch | None) -> list[RankedList]:
         wanted = [task for task in tasks if task.search.kind != "lex" and not task.parsed.only_excluded]
@@ -353,8 +352,11 @@ class _HybridSearch:
         if pending and not any(note.startswith("keyword search only") for note in self._notes):
             have = "document has" if pending == 1 else "documents have"
             self._notes.append(
-                f"{pending} {have} no vectors yet and could be found by words only. "
-                f"Run '{self._question.embed}' to make them."
+                Sentence(
+                    f"{pending} {have} no vectors yet and could be found by words only. Run '",
+                    self._question.embed,
+                    "' to make them.",
+                )
             )
 
     def _forget_useless(self, lists: Sequence[RankedList], hits: Sequence[PlacedHit]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from commonplace.errors import Command, Sentence
 from commonplace.index.scope import Scope
 from commonplace.model import Filter, Stage
 from commonplace.models.roles import Generator
@@ -108,13 +109,13 @@ class Question:
     rerank: bool = False
     candidates: int = 30
     """How many of the best a reranker looks at."""
-    embed: str = "commonplace embed"
-    """The command that makes vectors, as this caller types it."""
+    embed: Command = Command("embed")
+    """The command that makes vectors, of the program that asks."""
 
     @property
-    def no_vectors(self) -> str:
+    def no_vectors(self) -> Sentence:
         """Return the sentence for a library without vectors."""
-        return f"Vector index not found. Run '{self.embed}' first to create embeddings."
+        return Sentence("Vector index not found. Run '", self.embed, "' first to create embeddings.")
 
 
 @dataclass(frozen=True, slots=True)

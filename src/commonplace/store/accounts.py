@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
-from commonplace.errors import InvalidInput, NotFound
+from commonplace.errors import Command, InvalidInput, NotFound
 from commonplace.store.shaping import moment
 
 FILE = "accounts.db"
@@ -141,12 +141,12 @@ def taken_user(name: str) -> InvalidInput:
 
 def unknown_user(name: str) -> NotFound:
     """Return the error for a user who is not there."""
-    return NotFound(f"There is no user {name!r}. `commonplace users list` shows them.")
+    return NotFound(f"There is no user {name!r}. `", Command("users list"), "` shows them.")
 
 
 def unknown_key(key_id: str) -> NotFound:
     """Return the error for a key that is not there."""
-    return NotFound(f"There is no key {key_id}. `commonplace keys list` shows them.")
+    return NotFound(f"There is no key {key_id}. `", Command("keys list"), "` shows them.")
 
 
 def digest_of(secret: str) -> bytes:

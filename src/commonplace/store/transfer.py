@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
-from commonplace.errors import Busy
+from commonplace.errors import Busy, Command
 from commonplace.model import JSON
 from commonplace.store.base import Store
 
@@ -92,7 +92,7 @@ def check_alone(side: Side, rows: int, mark: dict[str, Any]) -> None:
     """Raise Busy where another run has gone on filling this side meanwhile."""
     current = side.mark()
     if current is None or current["rows"] != mark["rows"] or current["done"] + rows != mark["done"]:
-        raise Busy(f"{side.name} is being filled by another run of `commonplace migrate`. Wait for that one.")
+        raise Busy(f"{side.name} is being filled by another run of `", Command("migrate"), "`. Wait for that one.")
 
 
 def complete(store: Store, mark: JSON) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from commonplace.errors import InvalidInput, NotFound
-from commonplace.model import SCHEMES, Item, parse_uri, uri_of
+from commonplace.errors import Command, InvalidInput, NotFound
+from commonplace.model import SCHEMES, Item, kind_of, parse_uri, uri_of
 from commonplace.store.lasting_names import LastingNames
 from commonplace.store.rows import Name
 from commonplace.text.nearest import nearest, or_of
@@ -133,15 +133,15 @@ def require_collection(space: Space, name: str) -> str:
     """Return the collection with this name. Raise NotFound with the nearest names for none, or several."""
     collection = collection_called(space, name)
     if collection is None:
-        raise no_collection(space, name, "`commonplace collections list` names them.")
+        raise no_collection(space, name, "`", Command("collections list"), "` names them.")
     return collection
 
 
-def no_collection(space: Space, name: str, advice: str) -> NotFound:
+def no_collection(space: Space, name: str, *advice: str | Command) -> NotFound:
     """Return the error for a name that no collection has, with the nearest names and the advice."""
     near = nearest(name, _collections(space), most=MOST_SUGGESTED, furthest=_FURTHEST_COLLECTION)
     guess = f"Did you mean {or_of(near)}? " if near else ""
-    return NotFound(f'There is no collection called "{name}". {guess}{advice}')
+    return NotFound(f'There is no collection called "{name}". {guess}', *advice)
 
 
 def _collections(space: Space) -> list[str]:
@@ -177,7 +177,8 @@ def _addresses(text: str) -> Iterator[tuple[str, str | None, str]]:
     if mark:
         spelled = (f"{scheme.lower()}://{rest}", f"{scheme.lower()}://{rest.replace('%', '%25')}")
     else:
-        spelled = (f"qmd://{text.replace('%', '%25')}", f"qmd://{text}")
+        documents = SCHEMES["document"]
+        spelled = (f"{documents}://{text.replace('%', '%25')}", f"{documents}://{text}")
     for address in dict.fromkeys(spelled):
         if parts := parse_uri(address):
             yield parts
@@ -186,7 +187,7 @@ def _addresses(text: str) -> Iterator[tuple[str, str | None, str]]:
 def _paths(text: str) -> list[str]:
     """Return the document paths, or ends of paths, that a text may be; none for an address of another kind."""
     scheme, mark, rest = text.partition("://")
-    if mark and scheme.lower() != SCHEMES["document"]:
+    if mark and kind_of(scheme) != "document":
         return []
     spelled = (unquote(rest), rest) if mark else (text, unquote(text))
     return [path for path in dict.fromkeys(each.strip("/") for each in spelled) if path]

@@ -51,16 +51,16 @@ def found(library: Library, query: str, **asked: tuple[object, ...]) -> list[Hit
 
 
 def item(library: Library, name: str = "locks.md") -> Item:
-    return library.get(f"qmd://notes/{name}")
+    return library.get(f"docs://notes/{name}")
 
 
 @pytest.mark.parametrize("tag", ["infra", "on call", "INFRA", "ops/locks"])
 def test_tags_of_front_matter_and_text_filter(library: Library, root: Path, tag: str) -> None:
     read(library, root, LOCKS)
     read(library, root, "Leases of another kind.\n", "other.md")
-    assert [hit.uri for hit in found(library, "leases", tags=(tag,))] == ["qmd://notes/locks.md"]
+    assert [hit.uri for hit in found(library, "leases", tags=(tag,))] == ["docs://notes/locks.md"]
     answer = SEARCH.call(Call(library), {"query": "leases", "tags": [tag]})
-    assert [record["uri"] for record in answer["results"]] == ["qmd://notes/locks.md"]
+    assert [record["uri"] for record in answer["results"]] == ["docs://notes/locks.md"]
 
 
 def test_times_are_those_of_the_front_matter_and_the_rest_is_metadata_with_its_types(
@@ -126,7 +126,7 @@ def test_the_words_of_front_matter_count_once_in_a_long_file(library: Library, r
 def test_a_file_of_front_matter_alone_is_found_by_its_title(library: Library, root: Path, newline: str) -> None:
     report = read(library, root, newline.join(["---", "title: Tidal pools", "tags: sea", "---", ""]))
     assert (report.added, report.warnings) == (1, [])
-    assert [hit.uri for hit in found(library, "pools", tags=("sea",))] == ["qmd://notes/locks.md"]
+    assert [hit.uri for hit in found(library, "pools", tags=("sea",))] == ["docs://notes/locks.md"]
 
 
 @pytest.mark.parametrize(

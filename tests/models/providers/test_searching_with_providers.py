@@ -69,9 +69,9 @@ def test_a_provider_s_vectors_are_searched_like_any_other(make: Make, site: Site
         assert library.embed() == 3
         assert library.embedding.coverage().model == "ollama:static"
         page = library.search("boiling tea water", mode="semantic")
-        assert page.hits[0].uri == "qmd://n/oolong"
+        assert page.hits[0].uri == "docs://n/oolong"
         library.put(Draft("document", "cake", parent="n", body="A sponge wants six eggs."))
-        assert library.search("sponge with eggs", mode="semantic").hits[0].uri == "qmd://n/cake"
+        assert library.search("sponge with eggs", mode="semantic").hits[0].uri == "docs://n/cake"
         assert library.doctor() == []
     assert site.texts() == 3 + 1 + 1 + 1
 
@@ -86,7 +86,7 @@ def test_a_search_answers_by_words_and_says_why_not_by_meaning(
         library.embed()
         site.always = TROUBLE[trouble]
         page = library.search("oolong")
-        assert [hit.uri for hit in page.hits] == ["qmd://n/oolong"]
+        assert [hit.uri for hit in page.hits] == ["docs://n/oolong"]
         skipped, reason = stage(page, "vector")
         assert skipped == "skipped"
         assert reason.startswith(f"ollama at {site.url.removeprefix('http://')} ")
@@ -127,7 +127,7 @@ def test_wrong_dimensions_are_not_stored(make: Make, site: Site) -> None:
         with pytest.raises(Unavailable, match="100 dimensions for static, not 256, so nothing was stored"):
             library.embed()
         assert library.embedding.coverage().embedded == 3
-        assert library.search("sponge").hits[0].uri == "qmd://n/cake"
+        assert library.search("sponge").hits[0].uri == "docs://n/cake"
         site.dims = 256
         assert library.embed() == 1
 

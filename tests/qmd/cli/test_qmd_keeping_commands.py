@@ -104,7 +104,7 @@ def test_contexts_hang_on_everything_collections_folders_and_files(
     )
     context = "All of it\n\nNotes\n\nDrafts, here\n\nHalf of it"
     assert json.loads(said(qmd("search", "finished", "--json")))[0]["context"] == context
-    said(qmd("context", "rm", "qmd://notes/drafts"))
+    said(qmd("context", "rm", "docs://notes/drafts"))
     said(qmd("context", "remove", "/"))
     assert len(json.loads(said(qmd("context", "list", "--json")))) == 3
 

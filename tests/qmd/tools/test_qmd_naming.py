@@ -48,6 +48,8 @@ def test_a_document_is_found_by_its_own_file_address_and_docid(words: Library, f
         ("a/b/deep.md", "notes/x/a/b/deep.md"),
         ("qmd://notes/2025/plan.md", "notes/2025/plan.md"),
         ("QMD:////notes/2025/plan.md", "notes/2025/plan.md"),
+        ("docs://notes/2025/old%20plan.md", "notes/2025/old plan.md"),
+        ("DOCS:///notes/2025/plan.md", "notes/2025/plan.md"),
         ("//notes/2025/plan.md", "notes/2025/plan.md"),
         ("qmd://plan.md", "notes/2025/plan.md"),
         ("qmd://notes/2025/plan.md?index=work", "notes/2025/plan.md"),

@@ -11,7 +11,7 @@ from math import isfinite
 from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal
 
-from commonplace.errors import CommonplaceError, InvalidInput
+from commonplace.errors import Command, CommonplaceError, InvalidInput
 from commonplace.model import JSON
 from commonplace.text.normal import whole_characters
 
@@ -28,7 +28,7 @@ MOST_TAGS, LONGEST_TAG = 64, 100
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-Command = Literal["everything", "jsonl", "memory"]
+ImportName = Literal["everything", "jsonl", "memory"]
 """The name that `commonplace import` has for the one that stores it."""
 _WRITERS = {"everything": "export everything", "jsonl": "export", "memory": "export memory"}
 _OF_AN_ITEM = frozenset({"kind", "parent", "key", "body", "fields"})
@@ -299,16 +299,17 @@ def first_of(record: Mapping[str, Any], names: Iterable[str]) -> Any:
     return next((record[name] for name in names if record.get(name) is not None), None)
 
 
-def refuse_others(record: JSON, own: Command) -> None:
+def refuse_others(record: JSON, own: ImportName) -> None:
     """Raise InvalidInput, in half a sentence, where a line is no record, or surely one of another kind."""
     if not isinstance(record, dict):
         raise InvalidInput("it is no JSON object")
-    command = _command(record)
+    command = _import_name(record)
     if command not in (None, own):
-        raise InvalidInput(f"`commonplace {_WRITERS[command]}` wrote it, and `commonplace import {command}` stores it")
+        writer, reader = Command(_WRITERS[command]), Command(f"import {command}")
+        raise InvalidInput("`", writer, "` wrote it, and `", reader, "` stores it")
 
 
-def _command(record: dict[str, JSON]) -> Command | None:
+def _import_name(record: dict[str, JSON]) -> ImportName | None:
     if record.keys() >= _OF_AN_ITEM:
         return "everything"
     if record.keys() >= _OF_AN_ENTRY:

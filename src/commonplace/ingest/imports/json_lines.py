@@ -9,7 +9,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO
 
 from commonplace.batches import batches
-from commonplace.errors import InvalidInput
+from commonplace.errors import InvalidInput, said_by
 from commonplace.ingest.imports.import_file import Problem, Record, Unreadable, refuse_others, storable
 from commonplace.ingest.imports.import_run import BATCH_BYTES, BATCH_FILES, REFUSED, ImportOptions, Put, Summary, kept
 from commonplace.store.base import Store
@@ -91,7 +91,7 @@ class _LineImport:
             with suppress(Unreadable):
                 refuse_others(self._parsed(line), "jsonl")
         except InvalidInput as error:
-            raise InvalidInput(f"{self._path}:{number}: {error}. Nothing was imported.") from None
+            raise InvalidInput(f"{self._path}:{number}: ", said_by(error), ". Nothing was imported.") from None
 
     def _is_conversation(self, line: bytes) -> bool:
         with suppress(Unreadable):

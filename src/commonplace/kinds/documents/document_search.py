@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.errors import Unavailable
+from commonplace.errors import Command, Sentence, Unavailable
 from commonplace.kinds.documents.document_reader import DocumentReader
 from commonplace.kinds.documents.visible import Shown
 from commonplace.model import Chunk, Filter, Hit, Item, Page, Stage
@@ -173,7 +173,8 @@ class DocumentSearch:
         vector = in_time(work)
         if isinstance(vector, Unavailable):
             return None, vector.reason
-        return vector, "" if vector is not None else "the document has no vectors yet; `commonplace embed` makes them"
+        lacking = Sentence("the document has no vectors yet; `", Command("embed"), "` makes them")
+        return vector, "" if vector is not None else lacking
 
     def _vectors_of(self, texts: Sequence[str]) -> _QueryVectors:
         def work() -> _QueryVectors:

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from commonplace.errors import Command
 from commonplace.model import fingerprint
 from commonplace.models.catalog import Progress
 from commonplace.models.hurry import hurried, time_left
@@ -351,8 +352,9 @@ class HttpEmbedder:
         if dims != expected:
             raise ProviderFailed(
                 f"{self._where} gave vectors of {dims} dimensions for {self._line.endpoint.model}, not {expected}, so "
-                f"nothing was stored. If it serves another model now, set COMMONPLACE_EMBEDDER_DIMS={dims} and run "
-                "`commonplace embed`.",
+                f"nothing was stored. If it serves another model now, set COMMONPLACE_EMBEDDER_DIMS={dims} and run `",
+                Command("embed"),
+                "`.",
                 code="wrong_dimensions",
             )
 

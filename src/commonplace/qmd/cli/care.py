@@ -11,7 +11,7 @@ import click
 
 from commonplace.cli.common import progress_bar, with_library
 from commonplace.cli.folders import CommandFailed, index_collection, run_update_command, watch
-from commonplace.cli.lazy import as_called
+from commonplace.cli.lazy import as_typed
 from commonplace.cli.library import pull_default
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.embed_lock import AlreadyEmbedding
@@ -182,7 +182,7 @@ def doctor(library: Library) -> int:
         if not Path(one.root).is_dir()
     ]
     for problem in problems:
-        click.echo(as_called(f"✗ {problem}"))
+        click.echo(f"✗ {as_typed(problem)}")
     found = state(library)
     coverage = library.embedding.coverage()
     click.echo(f"Index: {library.folder}")

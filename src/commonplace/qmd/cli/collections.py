@@ -14,7 +14,7 @@ from commonplace.errors import CommonplaceError
 from commonplace.kinds.documents.folders.library_folders import Collection, Report
 from commonplace.library import Library
 from commonplace.model import JSON
-from commonplace.qmd.cli.advice import command
+from commonplace.qmd.cli.advice import address, command
 from commonplace.qmd.cli.formats import as_json
 from commonplace.qmd.tools.status import lacking, moment
 
@@ -108,7 +108,7 @@ def _record(library: Library, found: Collection) -> dict[str, JSON]:
 def _print(library: Library, found: Collection) -> None:
     record = _record(library, found)
     excluded = "" if found.included else " [excluded]"
-    click.echo(f"{painted(found.name, fg='cyan')} (qmd://{found.name}/){excluded}")
+    click.echo(f"{painted(found.name, fg='cyan')} ({address(found.name)}){excluded}")
     click.echo(f"  Path:     {record['path']}")
     click.echo(f"  Pattern:  {found.files}")
     if found.ignore:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
-from commonplace.cli.lazy import QMD_INSIDE
+from commonplace.qmd.cli.advice import INSIDE
 
 
 @click.command(
@@ -19,7 +19,7 @@ def qmd(context: click.Context, arguments: tuple[str, ...]) -> int:
 
     by_option = context.find_root().get_parameter_source("home") is ParameterSource.COMMANDLINE
     home, space = context.obj["home"], context.obj["space"]
-    return run(list(arguments), program=QMD_INSIDE, home=home, space=space, home_by_option=by_option)
+    return run(list(arguments), program=INSIDE, home=home, space=space, home_by_option=by_option)
 
 
 COMMANDS = {"qmd": qmd}

@@ -10,10 +10,9 @@ from commonplace.cli.common import painted, with_library
 from commonplace.errors import NotFound
 from commonplace.kinds.documents.folders.folder_collections import is_described
 from commonplace.library import Library
-from commonplace.qmd.cli.advice import command
+from commonplace.qmd.cli.advice import address, command, decoded
 from commonplace.qmd.cli.formats import as_json
-
-SCHEME = "qmd:"
+from commonplace.qmd.tools.naming import is_address, without_scheme
 
 Place = tuple[str | None, str]
 """A collection (None for everything) and a path inside it."""
@@ -30,7 +29,7 @@ def context() -> None:
 @click.option("--path", "inside", default="", help="A folder or file inside --collection.")
 @with_library
 def add(library: Library, words: tuple[str, ...], name: str | None, inside: str) -> None:
-    """Describe a place: / for everything, qmd://collection/path, or a path on disk (here, if left out)."""
+    """Describe a place: / for everything, an address in or of a collection, or a path on disk (here, if left out)."""
     if inside and name is None:
         raise click.UsageError("--path goes with --collection.")
     if not 1 <= len(words) <= (2 if name is None else 1):
@@ -43,7 +42,7 @@ def add(library: Library, words: tuple[str, ...], name: str | None, inside: str)
 
 def _ordered(first: str, second: str) -> tuple[str, str]:
     """Return (path, text), also for the reverse order if only the second word can be a path."""
-    if second.startswith(SCHEME) and not first.startswith(SCHEME):
+    if is_address(second) and not is_address(first):
         return second, first
     return first, second
 
@@ -51,21 +50,21 @@ def _ordered(first: str, second: str) -> tuple[str, str]:
 def _place(library: Library, given: str) -> Place:
     if given == "/":
         return None, ""
-    if given.startswith(SCHEME):
-        collection, _, path = given.removeprefix(SCHEME).lstrip("/").partition("/")
+    if is_address(given):
+        collection, _, path = decoded(without_scheme(given)).partition("/")
         if not collection:
             return None, ""
         return library.folders.get(collection).name, path
     found = library.folders.locate(given)
     if not found:
-        raise NotFound(f"{given} is in no collection. Give a path inside one, or its qmd:// address.")
+        raise NotFound(f"{given} is in no collection. Give a path inside one, or its address.")
     collection_found, path = found[0]
     return collection_found.name, path
 
 
 def _shown(place: Place) -> str:
     collection, path = place
-    return "/" if collection is None else f"qmd://{collection}/{path.strip('/')}"
+    return "/" if collection is None else address(collection, path.strip("/"))
 
 
 @context.command("list")

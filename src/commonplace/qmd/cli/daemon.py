@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from commonplace.errors import Busy, CommonplaceError
+from commonplace.errors import Busy, Command, CommonplaceError
 from commonplace.index.sealed_files import write_atomically
 from commonplace.settings import PREFIX
 
@@ -48,7 +48,7 @@ def held(folder: Path, address: str) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise Busy("Another daemon serves this index already. `qmd mcp stop` ends it.") from None
+        raise Busy("Another daemon serves this index already. `", Command("mcp stop", "qmd"), "` ends it.") from None
     pid_file = folder / PID_FILE
     try:
         said = {"pid": os.getpid(), "address": address, "started": _started(os.getpid())}

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from commonplace.cli.common import with_library
-from commonplace.cli.lazy import called_qmd
+from commonplace.cli.lazy import as_typed
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.library import Library
 from commonplace.model import chunk_id
-from commonplace.qmd.cli.advice import command
+from commonplace.qmd.cli.advice import address
 from commonplace.qmd.cli.formats import FORMATS, PrintedHit, format_options, hits, print_as_it_is
 from commonplace.qmd.tools.finding import LONGEST_QUERY, QmdHit, QmdResults, explained, find
 from commonplace.qmd.tools.reading import shown
@@ -128,13 +128,13 @@ def _answer(library: Library, asked: QueryDocument, given: dict[str, Any], *, pl
     def ask(limit: int, min_score: float) -> QmdResults:
         return find(
             library, asked.searches, collections=given["collections"], plain=plain, limit=limit, min_score=min_score,
-            intent=asked.intent or given["intent"], embed=command("embed"), **more,
+            intent=asked.intent or given["intent"], **more,
         )  # fmt: skip
 
     there, wanted = _everything(library), given["limit"] or _usual(format)
     found = ask(there if given["everything"] else min(wanted, there), least)
     for note in found.notes:
-        click.echo(f"Note: {note}", err=True)
+        click.echo(f"Note: {as_typed(note)}", err=True)
     presented = _Presentation(library, found, format, given).hits()
     above = not presented and least > 0 and bool(ask(1, 0.0).results)
     print_as_it_is(hits(presented, format, above=above))
@@ -192,14 +192,9 @@ class _Presentation:
 
 
 def place_of(collection: str, path: str, roots: dict[str, str]) -> str:
-    """Return `qmd://{collection}/{path}`, not encoded, or the path on disk if the collection's root is given.
-
-    `commonplace` decodes every address it is given, so percent signs are encoded for it, and nothing else.
-    """
+    """Return the address of a document, not encoded, or the path on disk if the collection's root is given."""
     root = roots.get(collection)
-    if root:
-        return f"{root.rstrip('/')}/{path}"
-    return f"qmd://{collection}/{path if called_qmd() else path.replace('%', '%25')}"
+    return f"{root.rstrip('/')}/{path}" if root else address(collection, path)
 
 
 COMMANDS = {"search": search, "vsearch": vsearch, "query": query}

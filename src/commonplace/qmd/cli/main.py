@@ -9,8 +9,17 @@ from typing import NoReturn
 import click
 
 from commonplace import __version__
-from commonplace.cli.lazy import LazyGroup, ReaderLeft, hush, spare_threads, speak_utf8
-from commonplace.errors import CommonplaceError, InvalidInput
+from commonplace.cli.lazy import (
+    LazyGroup,
+    ReaderLeft,
+    home_was_typed,
+    hush,
+    spare_threads,
+    speak_utf8,
+    with_options,
+)
+from commonplace.errors import Command, CommonplaceError, InvalidInput
+from commonplace.qmd.cli.advice import PROGRAM
 
 _COMMANDS = {
     "collection": (".collections", "Add, list, rename, remove and set up collections."),
@@ -31,6 +40,8 @@ _COMMANDS = {
     "mcp": (".serving", "Serve MCP on standard input and output, or on HTTP; `stop` and `status` of a daemon."),
     "import": (".importing", "Take over the collections of another qmd, from its index.yml."),
 }
+_SAME = {"embed": "embed", "collections list": "collection list", "status": "status"}
+"""Commands of `commonplace` that this program has too, under its own name."""
 _ALIASES = {"index": "update", "vector-search": "vsearch", "deep-search": "query"}
 
 
@@ -40,6 +51,16 @@ class _Commands(LazyGroup):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         found = super().get_command(context, _ALIASES.get(name, name))
         return found and _with_index(found)
+
+    def typed(self, root: click.Context, command: Command) -> str:
+        """Return a command as a caller of this program types it: by its own name for what it does, too."""
+        own = command.arguments if command.program == PROGRAM else _SAME.get(command.arguments)
+        if own is None:
+            return super().typed(root, command)
+        home = {"--home": root.obj["home"] if home_was_typed(root) else None}
+        inside = PROGRAM if root.info_name == PROGRAM else f"{with_options('commonplace', home)} {PROGRAM}"
+        space = root.obj["space"]
+        return f"{with_options(inside, {'--index': space if space != 'default' else None})} {own}"
 
 
 def _with_index(command: click.Command) -> click.Command:

@@ -16,7 +16,7 @@ from commonplace.errors import NotFound
 from commonplace.kinds.documents.folders.folder_collections import packages
 from commonplace.library import Library
 from commonplace.model import JSON, Filter, Item
-from commonplace.qmd.cli.advice import command
+from commonplace.qmd.cli.advice import address, command
 from commonplace.qmd.cli.finding import place_of
 from commonplace.qmd.cli.formats import (
     FORMATS,
@@ -27,7 +27,7 @@ from commonplace.qmd.cli.formats import (
     one_document,
     print_as_it_is,
 )
-from commonplace.qmd.tools.naming import NamedLines, find, locate
+from commonplace.qmd.tools.naming import NamedLines, find, locate, without_scheme
 from commonplace.qmd.tools.reading import Contexts, Gathered, excerpt, gather, read, shown
 from commonplace.qmd.tools.status import moment
 
@@ -139,7 +139,7 @@ def _roots(library: Library) -> dict[str, str]:
 @with_library
 def ls(library: Library, place: str, json_wanted: bool) -> None:
     """List collections, or the documents of one, with their sizes and dates."""
-    name, _, prefix = place.removeprefix("qmd:").lstrip("/").partition("/")
+    name, _, prefix = without_scheme(place).lstrip("/").partition("/")
     if not name:
         _list_collections(library, json_wanted)
         return
@@ -152,7 +152,7 @@ def ls(library: Library, place: str, json_wanted: bool) -> None:
         click.echo(as_json([_record(item, sizes.get(item.id, 0), docids) for item in items]), nl=False)
         return
     if not items:
-        click.echo(f"No files found under qmd://{'/'.join(filter(None, (name, prefix)))}", err=True)
+        click.echo(f"No files found under {address(name, prefix).rstrip('/')}", err=True)
         return
     shown_sizes = {item.id: _size(sizes.get(item.id, 0)) for item in items}
     width = max(map(len, shown_sizes.values()))
@@ -176,7 +176,7 @@ def _list_collections(library: Library, json_wanted: bool) -> None:
         return
     click.echo("Collections:\n")
     for one in found:
-        click.echo(f"  {painted(f'qmd://{one.name}/', fg='cyan')}  ({counts.get(one.name, 0)} files)")
+        click.echo(f"  {painted(address(one.name), fg='cyan')}  ({counts.get(one.name, 0)} files)")
 
 
 def _items(library: Library, name: str) -> list[Item]:

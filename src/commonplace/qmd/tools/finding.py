@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from commonplace.errors import InvalidInput, NotFound
+from commonplace.errors import Command, InvalidInput, NotFound
 from commonplace.kinds.documents.folders.folder_collections import Collection
 from commonplace.model import JSON, Chunk, Filter, Item, Stage
 from commonplace.qmd.tools.directory import Shelves, shelves
@@ -24,7 +24,7 @@ from commonplace.tools.tool import Call, Reply
 LONGEST_QUERY = 100_000
 LONGEST_ECHO = 200
 SNIPPET = 300
-EMBED = "qmd embed"
+EMBED = Command("embed", "qmd")
 """The command that makes vectors, as agents are told it."""
 INTENT = 0.3
 """The weight of a term of the intent, beside 1 of the query's, when the best line is chosen."""
@@ -100,17 +100,13 @@ def find(
     intent: str = "",
     rerank: bool = False,
     candidates: int = 30,
-    embed: str = EMBED,
 ) -> QmdResults:
-    """Run searches over the named collections, or the included ones, and return the hits.
-
-    `embed` is the command that makes vectors, as the caller types it: notes and errors advise it.
-    """
+    """Run searches over the named collections, or the included ones, and return the hits."""
     there = shelves(space)
     filter = scope(space, there, collections)
     if filter is None:
         return QmdResults((), (), (), ())
-    question = Question(tuple(searches), filter, plain, limit, min_score, intent, rerank, candidates, embed)
+    question = Question(tuple(searches), filter, plain, limit, min_score, intent, rerank, candidates, EMBED)
     answer = space.hybrid.find(question)
     return QmdResults(_presented(space, there.collections, answer), answer.lists, answer.stages, answer.notes)
 

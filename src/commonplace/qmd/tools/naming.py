@@ -28,10 +28,15 @@ FURTHEST = 5
 FURTHEST_SHARE = 0.4
 """The same for the last component, as a share of its length."""
 
+SCHEME = "qmd"
+"""The scheme of addresses as the clients of this profile write and expect them."""
+
 _LINES = re.compile(r":([0-9]{1,18})\Z")
 _DOCID = re.compile(r"#([0-9a-f]{1,64})\Z", re.IGNORECASE)
 _BARE_DOCID = re.compile(rf"([0-9a-f]{{{SHORTEST},64}})\Z", re.IGNORECASE)
-_ADDRESS = re.compile(r"qmd:/*|//+", re.IGNORECASE)
+_OF_DOCUMENTS = re.compile(r"qmd:/*|docs://+", re.IGNORECASE)
+"""The beginning of an address: as clients of this profile write it, and as all others do."""
+_ADDRESS = re.compile(rf"{_OF_DOCUMENTS.pattern}|//+", re.IGNORECASE)
 _INDEX = re.compile(r"\?index=[^/]*\Z")
 _UNENCODED = "/!~*'()"
 _ENDINGS: tuple[Ending, ...] = ("file", "path", "end")
@@ -82,8 +87,13 @@ class NamedLines(NamedTuple):
 
 
 def address(file: str) -> str:
-    """Return `qmd://` and the path, each component encoded as `encodeURIComponent` does."""
-    return f"qmd://{quote(file, safe=_UNENCODED)}"
+    """Return the address of `collection/path`, each component encoded as `encodeURIComponent` does."""
+    return f"{SCHEME}://{quote(file, safe=_UNENCODED)}"
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is an address of documents, in either scheme."""
+    return _OF_DOCUMENTS.match(text) is not None
 
 
 def without_scheme(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commonplace.errors import Unavailable
+from commonplace.errors import Command, Unavailable
 from commonplace.store.postgres.care import PostgresCare
 from commonplace.store.postgres.copying import Copies
 from commonplace.store.postgres.files import PostgresFiles
@@ -48,6 +48,7 @@ def _check_whole(store: PostgresStore, space: str) -> None:
     mark = store.setting(MIGRATION)
     if isinstance(mark, dict) and not mark["complete"]:
         raise Unavailable(
-            f"The space {space} of {store.name} is being filled, or that was broken off. Wait for "
-            "`commonplace migrate`, or run it again: it goes on where it was."
+            f"The space {space} of {store.name} is being filled, or that was broken off. Wait for `",
+            Command("migrate"),
+            "`, or run it again: it goes on where it was.",
         )

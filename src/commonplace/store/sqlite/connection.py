@@ -20,6 +20,7 @@ from commonplace.errors import (
     NUMBER_TAKEN,
     AlreadyExists,
     Busy,
+    Command,
     CommonplaceError,
     InvalidInput,
     StorageBroken,
@@ -327,11 +328,13 @@ def explained(path: Path) -> Iterator[None]:
             f"{path} could not be written: {error}. Free some disk space and repeat; nothing was lost."
         ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StorageBroken(f"{path} is damaged: {error}. Restore it with `commonplace restore`.") from error
+        raise StorageBroken(f"{path} is damaged: {error}. Restore it with `", Command("restore"), "`.") from error
     except (apsw.SQLError, UnicodeDecodeError, JSONDecodeError) as error:
         if isinstance(error, apsw.SQLError) and "malformed JSON" not in str(error):  # what is left is a mistake of ours
             raise
-        raise StorageBroken(f"{path} holds a damaged row: {error}. Restore it with `commonplace restore`.") from error
+        raise StorageBroken(
+            f"{path} holds a damaged row: {error}. Restore it with `", Command("restore"), "`."
+        ) from error
     except apsw.CantOpenError as error:
         if _takes_no_files(path.parent):  # SQLite does not say why
             raise StorageFull(f"{path} could not be written: the disk takes no more files. Remove some.") from error

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from commonplace.errors import InvalidInput, NotFound
+from commonplace.errors import Command, InvalidInput, NotFound
 from commonplace.model import JSON
 from commonplace.store.sqlite.connection import explained, load_migrations
 from commonplace.store.sqlite.store import SqliteStore
@@ -142,5 +142,7 @@ def open_current(path: Path) -> SqliteStore:
         raise NotFound(f"There is no library at {path}.")
     with explained(path), closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
         if int(db.pragma("user_version")) < len(load_migrations()):
-            raise InvalidInput(f"{path} was written by an older Commonplace. Run `commonplace status` on it first.")
+            raise InvalidInput(
+                f"{path} was written by an older Commonplace. Run `", Command("status"), "` on it first."
+            )
     return SqliteStore(path)

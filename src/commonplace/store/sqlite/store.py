@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import apsw
 
-from commonplace.errors import InvalidInput, NotFound, StorageBroken
+from commonplace.errors import Command, InvalidInput, NotFound, StorageBroken
 from commonplace.store.backups import COPY, check_target, clear_copies, make_private, partial_of
 from commonplace.store.sqlite.care import SqliteCare
 from commonplace.store.sqlite.connection import explained, load_migrations
@@ -103,7 +103,7 @@ def check_backup(backup: Path) -> None:
     with explained(backup), _told_unsound(backup), closing(apsw.Connection(str(backup), flags=flags)) as original:
         tables = {name for (name,) in original.execute("select name from sqlite_schema where type = 'table'")}
         if not {"items", "chunks", "changes", "settings"} <= tables:
-            raise InvalidInput(f"{backup} is no backup of a library. `commonplace backup` makes them.")
+            raise InvalidInput(f"{backup} is no backup of a library. `", Command("backup"), "` makes them.")
         if int(original.pragma("user_version")) > len(load_migrations()):
             raise StorageBroken(f"{backup} was made by a newer Commonplace. Upgrade Commonplace to restore it.")
 

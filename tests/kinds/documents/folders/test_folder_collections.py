@@ -150,10 +150,10 @@ def test_renaming_keeps_documents_vectors_contexts_and_records(library: Library,
     assert library.embedding.coverage().pending == 0
     report = library.folders.update("papers")
     assert (report.added, report.updated, report.removed) == (0, 0, 0)
-    assert library.search("Fresnel").hits[0].uri == "qmd://papers/lighthouse.html"
+    assert library.search("Fresnel").hits[0].uri == "docs://papers/lighthouse.html"
     assert library.doctor() == []
     with pytest.raises(NotFound):
-        library.get("qmd://notes/english.md")
+        library.get("docs://notes/english.md")
 
 
 def test_a_name_that_is_taken_or_bad_is_no_new_name(library: Library, root: Path, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_what_no_update_can_read_and_what_only_looks_new_leaves_it_level(library
 def test_a_document_that_was_forgotten_makes_it_behind(library: Library, root: Path) -> None:
     build(root, {"a.md": b"# One", "b.md": b"# Two"})
     library.add_folder(root)
-    library.delete("qmd://notes/a.md")
+    library.delete("docs://notes/a.md")
     assert is_level(library) is False
 
 

@@ -47,13 +47,13 @@ def test_a_world_of_files_is_indexed_found_and_unchanged_the_next_time(library: 
     report = library.add_folder(world)
     assert counts(report) == (len(WORLD), 0, 0, 0)
     assert (report.skipped, report.warnings) == ([], [])
-    assert uris(library, "煎茶") == ["qmd://notes/%E6%97%A5%E6%9C%AC/%E8%8C%B6.md"]
-    assert uris(library, "Fresnel") == ["qmd://notes/lighthouse.html"]
+    assert uris(library, "煎茶") == ["docs://notes/%E6%97%A5%E6%9C%AC/%E8%8C%B6.md"]
+    assert uris(library, "Fresnel") == ["docs://notes/lighthouse.html"]
     assert uris(library, "заваривать") == [
-        "qmd://notes/%D1%80%D1%83%D1%81%D1%81%D0%BA%D0%B8%D0%B9/%D1%87%D0%B0%D0%B9.md"
+        "docs://notes/%D1%80%D1%83%D1%81%D1%81%D0%BA%D0%B8%D0%B9/%D1%87%D0%B0%D0%B9.md"
     ]
     assert uris(library, "navigation") == []
-    assert library.get("qmd://notes/utf16.md").body == "# Sechzehn\n\nZwei Bytes je Zeichen: ж.\n"
+    assert library.get("docs://notes/utf16.md").body == "# Sechzehn\n\nZwei Bytes je Zeichen: ж.\n"
     assert counts(library.add_folder(world)) == (0, 0, len(WORLD), 0)
     assert library.doctor() == []
 
@@ -68,9 +68,9 @@ def test_an_update_with_nothing_changed_opens_no_file_and_writes_nothing(library
     assert counts(report) == (0, 0, 1, 0)
     assert report.reasons() == {"BINARY": 1, "DAMAGED": 1, "EMPTY": 1}
     assert _state(library) == before
-    assert library.get("qmd://notes/a.md").title == "One"
+    assert library.get("docs://notes/a.md").title == "One"
     assert counts(library.folders.update("notes", force=True)) == (0, 1, 0, 0)
-    assert library.get("qmd://notes/a.md").title == "Two"
+    assert library.get("docs://notes/a.md").title == "Two"
 
 
 def _state(library: Library) -> tuple[object, ...]:
@@ -86,7 +86,7 @@ def test_a_file_written_a_moment_before_it_was_read_is_not_trusted(library: Libr
     library.add_folder(root)
     swap_unseen(root / "a.md", b"# Two")
     assert counts(library.folders.update("notes")) == (0, 1, 0, 0)
-    assert library.get("qmd://notes/a.md").title == "Two"
+    assert library.get("docs://notes/a.md").title == "Two"
 
 
 def test_a_file_from_the_future_is_read_every_time_and_written_once(library: Library, root: Path) -> None:
@@ -130,12 +130,12 @@ def test_changed_emptied_and_vanished_files_show_at_once(library: Library, root:
     assert counts(report) == (0, 1, 1, 2)
     assert report.skipped == [("b.md", "EMPTY")]
     assert [uris(library, word) for word in ("apricot", "apple", "banana", "cherry", "date")] == [
-        ["qmd://notes/a.md"], [], [], [], ["qmd://notes/d.md"],
+        ["docs://notes/a.md"], [], [], [], ["docs://notes/d.md"],
     ]  # fmt: skip
-    assert library.get("qmd://notes/a.md").version == 2
+    assert library.get("docs://notes/a.md").version == 2
     write(root / "c.md", b"# Cherry")
     assert library.folders.update("notes").added == 1
-    assert library.get("qmd://notes/c.md").version == 1
+    assert library.get("docs://notes/c.md").version == 1
     assert library.doctor() == []
 
 
@@ -264,7 +264,7 @@ def test_files_whose_language_newer_rules_tell_are_read_again_and_stemmed_in_it_
     assert [item.language for item in library.store.indexed(ids)] == ["no", "en"]
     assert library.store.last_change() == change + 1
     assert [item.version for item in library.store.items(ids)] == [1, 1]
-    assert [hit.uri for hit in library.search("minuttene", mode="lexical").hits] == ["qmd://notes/te.md"]
+    assert [hit.uri for hit in library.search("minuttene", mode="lexical").hits] == ["docs://notes/te.md"]
     assert "no" in library.lexical.languages()
     assert counts(library.folders.update("notes")) == (0, 0, 2, 0)
     assert library.store.last_change() == change + 1
@@ -284,8 +284,8 @@ def test_unreadable_files_and_folders_keep_their_last_version(library: Library, 
         (root / "sub").chmod(0o755)
     assert report.skipped == [("a.md", "EACCES"), ("sub/", "EACCES")]
     assert report.removed == 0
-    assert library.get("qmd://notes/a.md").title == "One"
-    assert library.get("qmd://notes/sub/b.md").title == "Two"
+    assert library.get("docs://notes/a.md").title == "One"
+    assert library.get("docs://notes/sub/b.md").title == "Two"
 
 
 def test_a_file_that_turns_binary_large_or_into_a_link_outside_goes_and_a_loop_keeps_it(
@@ -319,13 +319,13 @@ def test_invalid_utf8_is_a_warning_each_time(library: Library, root: Path) -> No
     build(root, {"a.md": b"caf\xc3\xa9 \xe9\n", "b.md": b"fine\n"})
     told = [("a.md", "1 place is no UTF-8 and became U+FFFD")]
     assert library.add_folder(root).warnings == library.folders.update("notes").warnings == told
-    assert library.get("qmd://notes/a.md").body == "café \ufffd\n"
+    assert library.get("docs://notes/a.md").body == "café \ufffd\n"
 
 
 def test_a_million_lines_are_a_document_like_any_other(library: Library, root: Path) -> None:
     write(root / "long.md", b"line of text\n" * 1_000_000)
     assert counts(library.add_folder(root)) == (1, 0, 0, 0)
-    assert library.store.chunks_of(library.get("qmd://notes/long.md").id)[-1].line_end == 1_000_000
+    assert library.store.chunks_of(library.get("docs://notes/long.md").id)[-1].line_end == 1_000_000
 
 
 def test_a_file_that_changes_while_it_is_read_is_stored_whole_or_not_at_all(library: Library, root: Path) -> None:
@@ -348,9 +348,9 @@ def test_a_file_that_changes_while_it_is_read_is_stored_whole_or_not_at_all(libr
         assert report.skipped == [("log.md", "CHANGED_WHILE_READ")]
         assert library.store.counts() == {"collection": 1}
     else:
-        assert len(library.get("qmd://notes/log.md").body or "") % len(line) == 0
+        assert len(library.get("docs://notes/log.md").body or "") % len(line) == 0
     library.folders.update("notes")
-    assert (library.get("qmd://notes/log.md").body or "").encode() == path.read_bytes()
+    assert (library.get("docs://notes/log.md").body or "").encode() == path.read_bytes()
 
 
 def test_a_folder_that_became_a_link_behind_the_back_of_a_walk_is_not_read_through(root: Path, tmp_path: Path) -> None:
@@ -396,16 +396,16 @@ def test_a_root_that_moved_and_left_a_link_keeps_what_its_own_links_lead_to(libr
 def test_a_heading_of_a_megabyte_is_not_kept_with_every_passage(library: Library, root: Path, name: str) -> None:
     write(root / name, b"%s %s\n\nOolong.\n" % (b"*" if name == "a.org" else b"#", b"tea " * 300_000))
     library.add_folder(root)
-    chunks = library.store.chunks_of(library.get(f"qmd://notes/{name}").id)
+    chunks = library.store.chunks_of(library.get(f"docs://notes/{name}").id)
     assert len(chunks) > 100
     assert sum(len(heading) for each in chunks for heading in each.headings) <= 4000 * len(chunks)
-    assert uris(library, "oolong") == [f"qmd://notes/{name}"]
+    assert uris(library, "oolong") == [f"docs://notes/{name}"]
 
 
 def test_documents_changed_or_removed_by_others_are_put_right(library: Library, root: Path) -> None:
     build(root, {"a.md": b"# One", "b.md": b"# Two"})
     library.add_folder(root)
-    library.delete("qmd://notes/a.md")
+    library.delete("docs://notes/a.md")
     library.put(Draft("document", "b.md", parent="notes", title="Forged", body="forged", format="markdown"))
     library.put(Draft("document", "c.md", parent="notes", title="Made up", body="made up"))
     assert counts(library.folders.update("notes")) == (1, 1, 0, 1)
@@ -417,8 +417,8 @@ def test_a_document_is_dated_by_its_file(library: Library, root: Path) -> None:
     os.utime(root / "a.md", (0, 1_700_000_000))
     os.utime(root / "odd.md", ns=(0, -(1 << 62)))
     library.add_folder(root)
-    assert library.get("qmd://notes/a.md").updated_at == datetime.fromtimestamp(1_700_000_000, UTC)
-    assert library.get("qmd://notes/odd.md").updated_at.year < 1970
+    assert library.get("docs://notes/a.md").updated_at == datetime.fromtimestamp(1_700_000_000, UTC)
+    assert library.get("docs://notes/odd.md").updated_at.year < 1970
 
 
 def test_a_change_of_pattern_or_ignore_rules_is_followed(library: Library, root: Path) -> None:
@@ -434,7 +434,7 @@ def test_a_file_in_two_collections_is_two_documents(library: Library, root: Path
     build(root, {"sub/a.md": b"# One"})
     library.add_folder(root)
     library.add_folder(root / "sub")
-    assert sorted(uris(library, "one")) == ["qmd://notes/sub/a.md", "qmd://sub/a.md"]
+    assert sorted(uris(library, "one")) == ["docs://notes/sub/a.md", "docs://sub/a.md"]
 
 
 def test_everything_waits_on_disk_when_it_is_too_much_for_memory(

@@ -79,7 +79,7 @@ def test_a_long_text_is_continued(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "id", ["x", "notes://none", "chats://talk/none", "memory://1", "http://example.org", "qmd://a/b"]
+    "id", ["x", "notes://none", "chats://talk/none", "memory://1", "http://example.org", "docs://a/b"]
 )
 def test_what_is_no_known_address_is_not_found(research: Tools, id: str) -> None:
     refused = research.refused("fetch", id=id)
@@ -91,10 +91,11 @@ def test_documents_are_searched_too_where_there_are_any(research: Tools) -> None
     assert research("search", query="oolong", sources=["documents"])["results"] == []
     research.library.put(Draft("document", "tea.md", parent="docs", title="Tea", body="Oolong in a file."))
     found = research("search", query="oolong")
-    assert {hit["id"] for hit in found["results"]} == {"notes://tea", "qmd://docs/tea.md"}
+    assert {hit["id"] for hit in found["results"]} == {"notes://tea", "docs://docs/tea.md"}
     (hit,) = research("search", query="oolong", sources=["documents"])["results"]
     assert hit["metadata"]["source"] == "documents"
-    assert research("fetch", id="qmd://docs/tea.md")["text"] == "Oolong in a file."
+    for scheme in ("docs", "qmd"):
+        assert research("fetch", id=f"{scheme}://docs/tea.md")["text"] == "Oolong in a file."
 
 
 def test_an_items_address_is_its_own_or_on_the_public_server(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
+from commonplace.errors import AlreadyExists, Command, CommonplaceError, InvalidInput, NotFound
 from commonplace.ingest.files.endings import DEFAULT_PATTERN
 from commonplace.kinds.documents.folders import folder_collections
 from commonplace.kinds.documents.folders.folder_collections import Collection, Context
@@ -97,11 +97,11 @@ class Folders:
             )
         here = os.path.realpath(os.path.expanduser(root))
         if str(collection.root) != here:
-            hint = f"If that folder is here now: commonplace collections move {shlex.quote(name)} {shlex.quote(here)}"
-            raise AlreadyExists(
-                f"Collection '{name}' already exists: it is {collection.root}. "
-                f"{'Give this one another --name.' if collection.root.exists() else hint}"
-            )
+            sentence = f"Collection '{name}' already exists: it is {collection.root}. "
+            if collection.root.exists():
+                raise AlreadyExists(f"{sentence}Give this one another --name.")
+            move = Command(f"collections move {shlex.quote(name)} {shlex.quote(here)}")
+            raise AlreadyExists(f"{sentence}If that folder is here now: ", move)
         return self.change(name, pattern=pattern, ignore=ignore, gitignore=gitignore)
 
     def change(

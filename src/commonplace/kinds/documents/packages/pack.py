@@ -10,7 +10,7 @@ import tarfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commonplace.errors import AlreadyExists, Denied, InvalidInput, NotFound, TooLarge
+from commonplace.errors import AlreadyExists, Command, Denied, InvalidInput, NotFound, TooLarge
 from commonplace.index.sealed_files import room_on_disk, write_atomically
 from commonplace.kinds.documents.packages.manifest import (
     ManifestEntry,
@@ -53,7 +53,9 @@ def pack(folder: Path, output: Path | None, settings: Settings) -> Packed:
     if source.kind != "folder" or source.path is None or not source.path.is_dir():
         raise NotFound(f"There is no folder {folder}.")
     if not (source.path / MANIFEST).exists():
-        raise NotFound(f"{source.path} has no {MANIFEST}. Make one with `commonplace collections init --manifest`.")
+        raise NotFound(
+            f"{source.path} has no {MANIFEST}. Make one with `", Command("collections init --manifest"), "`."
+        )
     with open_package(PackageRequest(source, (), (), settings, Path())) as package:
         manifest = package.manifest or implied(source.path.name)
         files, skipped = _files(package, source)
