@@ -24,7 +24,6 @@ from commonplace.search.engine import Floats, deepen
 from commonplace.search.look import scope_of
 from commonplace.space import Space
 from commonplace.store.base import Store
-from commonplace.store.filters import fold_tag, micros
 from commonplace.store.outdated import Outdated
 from commonplace.store.rows import Moment
 
