@@ -20,6 +20,7 @@ from commonplace.kinds.memories.ranked_lists import ByMeaning, ByWords, RankedLi
 from commonplace.kinds.memories.tools.paging import Column, Cursor, ListRows
 from commonplace.kinds.memories.word_query import LexicalMode, ParsedQuery, match_atoms
 from commonplace.model import Filter
+from commonplace.search.engine import reciprocal
 from commonplace.store.outdated import Outdated
 from commonplace.store.rows import Moment
 from commonplace.text.languages import code_of
