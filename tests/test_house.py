@@ -22,8 +22,8 @@ LIMITS = {
     "most_bases": 5,
     "private_imports": 0,
     "repeated_classes": 0,
-    "repeated_basenames": 25,
-    "lazy_dataclass_importers": 30,
+    "repeated_basenames": 18,
+    "lazy_dataclass_importers": 27,
     "riddle_docstrings_percent": 0,
 }
 
