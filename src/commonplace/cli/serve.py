@@ -98,7 +98,7 @@ def _serve_instance(settings: Settings, name: str, space: str) -> None:
         try:
             row = library.tables.instances.find(name)
         except NotFound as error:
-            from commonplace.cli.table_group import as_commands  # for mistakes alone
+            from commonplace.cli.table_tools import as_commands  # for mistakes alone
 
             raise NotFound(as_commands(str(error)), **error.details) from None
     if not row.enabled:

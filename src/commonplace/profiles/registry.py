@@ -14,7 +14,7 @@ DEFAULT = "commonplace"
 PROFILES = {
     "commonplace": "commonplace.profiles.commonplace",
     "memory": "commonplace.kinds.memories.tools",
-    "qmd": "commonplace.qmd.tools.profile",
+    "qmd": "commonplace.qmd.tools.tools",
     "knowledge": "commonplace.kinds.knowledge.tools",
     "research": "commonplace.kinds.knowledge.tools.research",
     "tables": "commonplace.kinds.tables.tools",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from commonplace.model import number_of
-from commonplace.profiles.commonplace.browsing import BROWSE, collection_names
-from commonplace.profiles.commonplace.finding import RELATED, SEARCH
-from commonplace.profiles.commonplace.reading import FETCH
-from commonplace.profiles.commonplace.status import STATUS
+from commonplace.profiles.commonplace.browsing import BROWSE, STATUS, collection_names
+from commonplace.profiles.commonplace.fetching import FETCH
+from commonplace.profiles.commonplace.search_tools import RELATED, SEARCH
 from commonplace.profiles.commonplace.writing import FORGET, REMEMBER, REVISE
 from commonplace.space import Space
 from commonplace.tools.profile import Profile

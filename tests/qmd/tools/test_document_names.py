@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from commonplace.errors import CommonplaceError
 from commonplace.library import Library
 from commonplace.model import Draft
-from commonplace.qmd.tools.naming import address, locate, suggest
+from commonplace.qmd.tools.document_names import address, locate, suggest
 from opening import open_library
 from qmd_library import SPECIAL, failure
 

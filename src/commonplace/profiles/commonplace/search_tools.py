@@ -9,12 +9,10 @@ from commonplace.errors import InvalidInput
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.space import Space
 from commonplace.store.lasting_names import LastingNames
-from commonplace.tools.addresses import inside
+from commonplace.tools.arguments import moment
 from commonplace.tools.budget import digest, fit, make_cursor, read_cursor
 from commonplace.tools.levels import guess, unknown_path, unknown_tags
-from commonplace.tools.locating import collection_called, item_called
-from commonplace.tools.moments import moment
-from commonplace.tools.naming import titled
+from commonplace.tools.locating import collection_called, inside, item_called
 from commonplace.tools.schema import (
     INTEGER,
     OBJECT,
@@ -31,6 +29,7 @@ from commonplace.tools.schema import (
     texts,
 )
 from commonplace.tools.sessions import SearchAnswer, deduped
+from commonplace.tools.titles import titled
 from commonplace.tools.tool import LOOKS, Call, Tool
 
 MOST_NAMED = 1000

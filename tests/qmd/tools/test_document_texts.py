@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from commonplace.errors import CommonplaceError
 from commonplace.library import Library
 from commonplace.model import Draft
-from commonplace.qmd.tools.naming import find
-from commonplace.qmd.tools.reading import gather, shown, skipped
+from commonplace.qmd.tools.document_names import find
+from commonplace.qmd.tools.document_texts import gather, shown, skipped
 from commonplace.text.glob_patterns import is_glob, matcher
 from commonplace.tools.tool import Reply
 from opening import open_library

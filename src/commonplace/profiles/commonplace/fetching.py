@@ -12,10 +12,11 @@ from commonplace.space import Space
 from commonplace.store.messages import Messages
 from commonplace.text.text_lines import line_starts, split_lines
 from commonplace.text.token_estimates import estimate, reach, safe_cut
-from commonplace.tools.addresses import CHUNK, span
 from commonplace.tools.budget import FRAME, cut_down, tokens_of
 from commonplace.tools.locating import (
+    CHUNK,
     locate,
+    span,
 )
 from commonplace.tools.schema import (
     INTEGER,
