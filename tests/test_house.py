@@ -22,7 +22,7 @@ LIMITS = {
     "most_bases": 9,
     "private_imports": 0,
     "repeated_classes": 0,
-    "repeated_basenames": 33,
+    "repeated_basenames": 26,
     "lazy_dataclass_importers": 32,
     "riddle_docstrings_percent": 0,
 }

@@ -22,10 +22,11 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from commonplace.kinds.documents.folders.locks import WATCH_LOCK
-from commonplace.library import Library, restore, space_folder
+from commonplace.library import Library, restore
 from commonplace.server import background as watching
 from commonplace.server.background import Watching
 from commonplace.server.libraries import Libraries
+from commonplace.space import space_folder
 from kit.forked import forked, forked_server
 from opening import library_settings
 from serving import environment_of, process

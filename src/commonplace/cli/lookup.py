@@ -26,7 +26,6 @@ from commonplace.tools import locating
 from commonplace.tools.levels import unknown_path, unknown_tags
 from commonplace.tools.locating import CHUNK, Located, collection_called, headings_of, inside, no_collection, span
 from commonplace.tools.tool import Call
-from commonplace.tools.view import View
 
 if TYPE_CHECKING:
     from commonplace.ingest.switching import Switch
@@ -194,7 +193,6 @@ def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
     """Return the keys of packages by alias; empty if every name is a folder's own."""
     if all(library.store.item("collection", "", name, body=False) for name in names):
         return {}
-    from commonplace.kinds.documents.packages.declarations import find_project
     from commonplace.kinds.documents.packages.holdings import declared  # reads declarations, which few searches need
 
     return {known.alias: known.key for known in declared(library, find_project())}
@@ -313,7 +311,7 @@ def browse(library: Library, at: str, limit: int, as_json: bool) -> None:
 
     What a line begins with is what the next `browse` takes, and what `get` takes of an item.
     """
-    call = Call(library, view=View(find_project(), space=library.folder.name))
+    call = Call(library)
     page: Any = BROWSE.call(call, {"at": at, "limit": limit})
     entries = page["entries"]
     if as_json:

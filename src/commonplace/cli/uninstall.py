@@ -20,8 +20,8 @@ from commonplace.cli.configs import InvalidConfig, Uneditable, alike, drop, put,
 from commonplace.cli.install import QMD_COMMAND, ours_on_path
 from commonplace.cli.where import ConfiguredClient, UsedPath, configured_clients, names_of_ours, places, shown_size
 from commonplace.errors import InvalidInput
-from commonplace.library import SPACES
 from commonplace.settings import Settings, user_path
+from commonplace.space import SPACES
 
 
 @click.command()

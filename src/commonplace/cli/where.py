@@ -17,9 +17,9 @@ from commonplace.cli.client_files import ClientFile, opened
 from commonplace.cli.clients import CLIENTS, config_path, is_ours, starts_ours
 from commonplace.cli.install import ours_on_path
 from commonplace.kinds.documents.packages.declarations import FILE as DECLARATIONS
-from commonplace.library import SPACES
 from commonplace.models.catalog import catalog
 from commonplace.settings import PREFIX, Settings, user_path
+from commonplace.space import SPACES
 from commonplace.store.accounts import FILE as ACCOUNTS
 from commonplace.store.opening import DATABASE
 

@@ -47,4 +47,6 @@ def _everything() -> Profile:
                 continue
             plain = tool.name if spelled(tool.name) not in taken else f"{name}.{tool.name}"
             taken[spelled(plain)] = replace(tool, name=plain, aliases=())
-    return Profile("all", tuple(taken.values()), profile(DEFAULT).instructions, exact=True)
+    return Profile(
+        "all", tuple(taken.values()), profile(DEFAULT).instructions, exact=True, view=profile("documents").view
+    )

@@ -34,7 +34,7 @@ from commonplace.server.service import Service
 from commonplace.server.transport import MakeServer, ProfileEndpoint, memory_body_bytes
 from commonplace.server.websocket import Connections, WebSocketProtocol
 from commonplace.settings import Settings
-from commonplace.tools.view import View
+from commonplace.tools.tool import View
 
 ALIVE = "/health"
 """The path of the health check that clients of other servers use."""

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import anyio
 
 from commonplace.errors import Busy, CommonplaceError, Denied, RateLimited, TooLarge, Unavailable, WritesDisabled
-from commonplace.library import Library, space_folder
+from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.profiles.registry import profile
 from commonplace.server.background import Background, Watching
@@ -28,9 +28,9 @@ from commonplace.server.libraries import Libraries
 from commonplace.server.limits import Buckets
 from commonplace.server.principal import Principal
 from commonplace.settings import Settings
+from commonplace.space import space_folder
 from commonplace.tools.profile import Registry
-from commonplace.tools.tool import Answer, Call, Reply, Report, Tool
-from commonplace.tools.view import View
+from commonplace.tools.tool import Answer, Call, Reply, Report, Tool, View
 
 T = TypeVar("T")
 Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]

@@ -147,7 +147,7 @@ def _settings(context: click.Context) -> Settings:
 
 
 def _folder(context: click.Context) -> Path:
-    from commonplace.library import space_folder
+    from commonplace.space import space_folder
 
     return space_folder(_settings(context).home, context.obj["space"])
 
