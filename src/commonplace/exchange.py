@@ -20,6 +20,7 @@ from commonplace.ingest.prepare import LAST_LINE, prepare, whole
 from commonplace.kinds.documents.folders.folder_collections import global_context, set_context
 from commonplace.kinds.knowledge.drawer import Cue, Records
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
+from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
 from commonplace.store.filters import micros
 from commonplace.store.lasting_names import LastingNames
@@ -130,7 +131,7 @@ def _keep(store: Store, line: _Line) -> None:
         _check_same(store, line, here)
         item = store.put([write])[0]
         if line.attachments or here:
-            store.attach(item.id, line.attachments)
+            store.drawer(Attachments).attach(item.id, line.attachments)
         if line.cues or here:
             store.drawer(Records).set_cues(item.id, line.cues)
         if here is None:
@@ -176,7 +177,7 @@ def _record(item: Item, uid: str | None, store: Store) -> dict[str, Any]:
     chunks = store.chunks_of(item.id)
     if list(map(_place, chunks)) != list(map(_place, whole(_draft(record)))):
         record["passages"] = list(map(_place, chunks))
-    if attachments := store.attachments_of(item.id):
+    if attachments := store.drawer(Attachments).of(item.id):
         record["attachments"] = [
             {"media_type": file.media_type, "data": base64.b64encode(file.data).decode(), "fields": fields}
             for file, fields in attachments

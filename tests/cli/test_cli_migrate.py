@@ -23,6 +23,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store import SqliteStore
+from commonplace.store.attachments import Attachments
 from commonplace.store.import_sources import ImportSource, ImportSources
 from commonplace.store.lasting_names import LastingNames
 from commonplace.store.postgres import PostgresAccounts, PostgresStore
@@ -81,7 +82,7 @@ def fill(home: Path, space: str = "default") -> None:
             fields: dict[str, Any] = {"source": "user", **({"supersedes": [1]} if number == 2 else {})}
             draft = Draft("memory", str(number), "t", body=f"said {number}", fields=fields, metadata={"k": [1, 0.1]})
             entry = store.put([prepare(draft)])[0]
-            store.attach(entry.id, [(attachment, {"n": number})])
+            store.drawer(Attachments).attach(entry.id, [(attachment, {"n": number})])
         store.keep_past(entry.id, Past(1, 7, "before", {}, (), ()), 9)
         document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
         record = FileRecord("a.md", 1, 2, 2**63 - 1, b"\1" * 32, 4, "text-1", "", 0)
@@ -109,7 +110,7 @@ def content(store: Any) -> Any:
     keys, vectors = store.vectors_of(store.models()[0].id, ids)
     return (
         items, [store.chunks_of(item) for item in ids], store.changes(0, 9999), keys.tolist(), vectors.tolist(),
-        [store.attachments_of(item) for item in ids], store.entries_of(ids), store.past(ids),
+        [store.drawer(Attachments).of(item) for item in ids], store.entries_of(ids), store.past(ids),
         store.threads(limit=9, offset=0), store.superseded_items(), store.models(), names.uids(ids), store.docids(ids),
         store.file_records("c"), marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
         sources.find("note", "file", ""), store.indexed_fields(), store.last_item(), store.next_entry(),

@@ -16,6 +16,7 @@ from commonplace.kinds.knowledge.records import put_record
 from commonplace.kinds.memories.entry import Image, New, Revision
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Span
+from commonplace.store.attachments import Attachments
 from commonplace.store.lasting_names import LastingNames
 from commonplace.store.rows import Attachment
 from opening import open_library
@@ -42,7 +43,7 @@ def _fill(library: Library) -> None:
     paged = Span("page two", 9, 17, 2, 2, ("Two",), {"page": 2})
     library.put(Draft("document", "d.pdf", parent="docs", title="D", body="page one\npage two", spans=(paged,)))
     image = Attachment(hashlib.sha256(b"png").digest(), "image/png", b"png")
-    library.store.attach(library.get("notes://tea").id, [(image, {"alt": "cup"})])
+    library.store.drawer(Attachments).attach(library.get("notes://tea").id, [(image, {"alt": "cup"})])
     library.memories.store([New("th", "agent", "one"), New("th", "user", "two " * 900, expires_at=_LATER)])
     library.memories.store([New("th", "agent", "three", supersedes=(1,))])
     library.memories.revise([Revision(3, text="three again")])
@@ -100,7 +101,7 @@ def test_an_item_that_has_lost_its_cues_or_pictures_loses_them_where_it_was_impo
     _fill(library)
     elsewhere.import_(library.export())
     put_record(library.store, {"kind": "media", "id": 1, "title": "Talk", "media_type": "video", "body": "As text"})
-    library.store.attach(library.get("notes://tea").id, [])
+    library.store.drawer(Attachments).attach(library.get("notes://tea").id, [])
     library.memories.revise([Revision(4, images=())])
     lines = list(library.export())
     elsewhere.import_(lines)

@@ -19,6 +19,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.kinds.memories.entry import Image
 from commonplace.model import Condition, Draft, Entries, Filter, Operator
 from commonplace.store import SqliteStore
+from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
 from commonplace.store.rows import Past
 from opening import open_store, rows
@@ -83,9 +84,11 @@ def test_an_entry_with_the_number_of_another_is_refused_in_a_sentence(store: Sto
 def test_threads_count_their_entries(store: Store) -> None:
     one, two = put(store, "a"), put(store, "b", source="agent")
     put(store, "c", thread="other")
-    store.attach(two, [Image(b"x", "image/png").attachment(), Image(b"y", "image/png").attachment()])
+    store.drawer(Attachments).attach(
+        two, [Image(b"x", "image/png").attachment(), Image(b"y", "image/png").attachment()]
+    )
     assert threads(store) == [("other", 1, 1, 0), ("t", 2, 1, 1)]
-    store.attach(two, [])
+    store.drawer(Attachments).attach(two, [])
     store.delete([one])
     assert threads(store) == [("other", 1, 1, 0), ("t", 1, 0, 0)]
     store.delete([two])
@@ -148,7 +151,7 @@ def test_supersessions_end_with_either_side(store: Store) -> None:
 def test_source_and_images_are_filters(store: Store) -> None:
     user, agent = put(store, "a"), put(store, "b", source="agent")
     store.put([prepare(Draft("note", "n", body="c"))])
-    store.attach(agent, [Image(b"x", "image/png").attachment()])
+    store.drawer(Attachments).attach(agent, [Image(b"x", "image/png").attachment()])
     for asked, expected in (
         (Entries(source="user"), [user]),
         (Entries(source="agent", multimodal=True), [agent]),

@@ -19,6 +19,7 @@ import pytest
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Condition, Draft, Filter
+from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
 from commonplace.store.import_sources import ImportSource, ImportSources
 from commonplace.store.lasting_names import LastingNames
@@ -39,14 +40,16 @@ def fill(store: Store) -> None:
     model = store.add_model("f", "m", 1)
     store.add_vectors(model, [(chunk.vector_key, b"\0\0") for chunk in store.unembedded(model, 0, 9)[0]])
     data = b"picture"
-    store.attach(items[0].id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
+    store.drawer(Attachments).attach(items[0].id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
     store.index_field(("k",))
     for number in (1, 2):
         fields: dict[str, Any] = {"source": "user", **({"supersedes": [1]} if number == 2 else {})}
         entry = store.put(
             [prepare(Draft("memory", str(number), "t", body="s", fields=fields, metadata={"k": [1, 0.1]}))]
         )
-        store.attach(entry[0].id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {"n": 1})])
+        store.drawer(Attachments).attach(
+            entry[0].id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {"n": 1})]
+        )
     document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
     record = FileRecord("a.md", 1, 2, 3, b"\1" * 32, 4, "text-1", "", 0)
     store.change_folder(FolderChange("c", [(document, record)], (), (), ()))
@@ -68,7 +71,7 @@ def content(store: Store) -> Any:
     marks, names, sources = store.drawer(SessionMarks), store.drawer(LastingNames), store.drawer(ImportSources)
     return (
         items, [store.chunks_of(item) for item in ids], store.changes(0, 99),
-        [store.attachments_of(item) for item in ids],
+        [store.drawer(Attachments).of(item) for item in ids],
         store.entries_of(ids), store.threads(limit=9, offset=0), store.tally().common, store.superseded_items(),
         store.setting("s"), store.models(), store.embedded_total(store.models()[0].id), names.uids(ids),
         store.docids(ids), store.documents_by_end("a.md", "end", 9), store.file_records("c"),

@@ -20,6 +20,7 @@ from psycopg import errors, sql
 from commonplace.ingest.prepare import prepare
 from commonplace.kinds.knowledge.drawer import Cue, KeptAnswer, KeptAnswers, Records
 from commonplace.model import Draft, Filter
+from commonplace.store.attachments import Attachments
 from commonplace.store.import_sources import ImportSource, ImportSources
 from commonplace.store.lasting_names import LastingNames
 from commonplace.store.postgres import PostgresStore
@@ -45,7 +46,7 @@ def filled(tmp_path: Path) -> Iterator[PostgresStore]:
         ]
     )
     data = b"picture"
-    store.attach(note.id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
+    store.drawer(Attachments).attach(note.id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
     store.drawer(Records).set_cues(talk.id, [Cue(0, 1, 0, 1)])
     store.index_field(("k",))
     for number in (1, 2):

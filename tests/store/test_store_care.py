@@ -28,6 +28,7 @@ from commonplace.errors import Busy, CommonplaceError, InvalidInput, NotFound, S
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter, Span
 from commonplace.store import SqliteStore
+from commonplace.store.attachments import Attachments
 from commonplace.store.opening import restore_store
 from commonplace.store.rows import Attachment
 from commonplace.store.sqlite.care import INVARIANTS
@@ -48,13 +49,13 @@ def fill(store: SqliteStore) -> None:
     model = store.add_model("f", "m", 1)
     store.add_vectors(model, [(chunk.vector_key, b"\0\0") for chunk in store.unembedded(model, model.position, 9)[0]])
     data = b"picture"
-    store.attach(items[0].id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
+    store.drawer(Attachments).attach(items[0].id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
     store.set_setting("s", 1)
 
 
 def content(store: SqliteStore) -> Any:
     items = store.scan(Filter(), body=True)
-    return items, store.changes(0, 99), [store.attachments_of(item.id) for item in items], store.setting("s")
+    return items, store.changes(0, 99), [store.drawer(Attachments).of(item.id) for item in items], store.setting("s")
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from commonplace.errors import InvalidInput
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, chunk_id
+from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
 from commonplace.store.postgres import keeping
 from commonplace.store.rows import Attachment, Job, Model
@@ -167,32 +168,34 @@ def picture(data: bytes, media_type: str = "image/png") -> Attachment:
 def test_attachments_come_back_identical_and_in_order(store: Store) -> None:
     item = put(store, TEA)[0]
     given = [(picture(b"b"), {"n": 1}), (picture(b"a"), {}), (picture(b"b"), {"n": 2})]
-    store.attach(item.id, given)
-    assert store.attachments_of(item.id) == given
-    store.attach(item.id, given[1:2])
-    assert store.attachments_of(item.id) == given[1:2]
+    store.drawer(Attachments).attach(item.id, given)
+    assert store.drawer(Attachments).of(item.id) == given
+    store.drawer(Attachments).attach(item.id, given[1:2])
+    assert store.drawer(Attachments).of(item.id) == given[1:2]
 
 
 def test_bytes_are_kept_once_and_go_with_the_last_item(store: Store) -> None:
     a, b = put(store, TEA, replace(TEA, key="b"))
     for item in (a, b):
-        store.attach(item.id, [(picture(b"same"), {})])
+        store.drawer(Attachments).attach(item.id, [(picture(b"same"), {})])
     store.delete([a.id])
-    assert store.attachments_of(a.id) == []
-    assert len(store.attachments_of(b.id)) == 1
-    store.attach(b.id, [])
-    assert store.attachments_of(b.id) == []
+    assert store.drawer(Attachments).of(a.id) == []
+    assert len(store.drawer(Attachments).of(b.id)) == 1
+    store.drawer(Attachments).attach(b.id, [])
+    assert store.drawer(Attachments).of(b.id) == []
     assert store.check() == []
 
 
 def test_an_attachment_of_nothing_or_with_a_wrong_hash_is_refused_whole(store: Store) -> None:
     item = put(store, TEA)[0]
-    store.attach(item.id, [(picture(b"kept"), {})])
+    store.drawer(Attachments).attach(item.id, [(picture(b"kept"), {})])
     with pytest.raises(InvalidInput, match="Store the item first"):
-        store.attach(99, [(picture(b"x"), {})])
+        store.drawer(Attachments).attach(99, [(picture(b"x"), {})])
     with pytest.raises(InvalidInput, match="SHA-256"):
-        store.attach(item.id, [(picture(b"new"), {}), (Attachment(b"wrong", "image/png", b"x"), {})])
-    assert store.attachments_of(item.id) == [(picture(b"kept"), {})]
+        store.drawer(Attachments).attach(
+            item.id, [(picture(b"new"), {}), (Attachment(b"wrong", "image/png", b"x"), {})]
+        )
+    assert store.drawer(Attachments).of(item.id) == [(picture(b"kept"), {})]
     assert store.check() == []
 
 
@@ -257,8 +260,8 @@ def test_who_lost_a_lease_neither_frees_nor_ends_the_work_of_who_has_it_now(stor
 def test_the_same_bytes_may_go_by_two_media_types(store: Store) -> None:
     (item,) = put(store, Draft("note", "a"))
     one, two = picture(b"same"), replace(picture(b"same"), media_type="application/octet-stream")
-    store.attach(item.id, [(one, {}), (two, {})])
-    assert [file.media_type for file, _ in store.attachments_of(item.id)] == [one.media_type, two.media_type]
+    store.drawer(Attachments).attach(item.id, [(one, {}), (two, {})])
+    assert [file.media_type for file, _ in store.drawer(Attachments).of(item.id)] == [one.media_type, two.media_type]
 
 
 def test_a_job_waits_for_its_time_and_for_its_retry(store: Store, clock: Clock) -> None:

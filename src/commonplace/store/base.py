@@ -12,18 +12,25 @@ from numpy.typing import NDArray
 
 from commonplace.model import JSON, Change, Chunk, Filter, IndexedItem, Item
 from commonplace.store.kind_base import DocumentStore, EntryStore
-from commonplace.store.rows import Attachment, Job, Model, Moment, Write
+from commonplace.store.rows import Job, Model, Moment, Write
 from commonplace.store.session import D, StoreSession
 
 
 class Store(EntryStore, DocumentStore, Protocol):
     """A store of one space. Every method is safe from any thread; a write that has returned is durable."""
 
-    replaced: bool
-    """Whether another process has put a backup in its place since it was opened: indexes of the old log are not fit
-    for the new one. Known as of the last call of `last_change`."""
-    log: str | None
-    """Which log that call has seen. The numbers of changes mean something in their own log alone."""
+    @property
+    def replaced(self) -> bool:
+        """Return whether another process has put a backup in its place since it was opened.
+
+        Indexes of the old log are not fit for the new one. Known as of the last call of `last_change`.
+        """
+        ...
+
+    @property
+    def log(self) -> str | None:
+        """Return which log that call has seen. The numbers of changes mean something in their own log alone."""
+        ...
 
     @property
     def session(self) -> StoreSession:
@@ -192,19 +199,7 @@ class Store(EntryStore, DocumentStore, Protocol):
         """Return whether any passage of an item has a vector of any model."""
         ...
 
-    # attachments, jobs, settings
-
-    def attach(self, item_id: int, attachments: Sequence[tuple[Attachment, dict[str, JSON]]]) -> None:
-        """Replace the attachments of an item, each with its fields. Raise InvalidInput where the item is not stored."""
-        ...
-
-    def attachments_of_many(self, item_ids: Sequence[int]) -> dict[int, list[tuple[Attachment, dict[str, JSON]]]]:
-        """Return the attachments of items with their fields, in order, by item id."""
-        ...
-
-    def attachments_of(self, item_id: int) -> list[tuple[Attachment, dict[str, JSON]]]:
-        """Return the attachments of an item with their fields, in order."""
-        ...
+    # jobs, settings
 
     def enqueue(self, kind: str, payload: dict[str, JSON], delay_s: float = 0) -> int:
         """Store a job to be run after a delay in seconds, and return its id."""

@@ -33,6 +33,14 @@ class Write:
     """Of a document; None where it is to be read off the body by whoever asks for it first."""
 
 
+class NumberedWrite(NamedTuple):
+    """A write that has its place: the item it is, and the key it is known by."""
+
+    item_id: int
+    key: str
+    write: Write
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """An embedder that has vectors here. `position` is the change up to which every chunk has one."""

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import NotFound, VersionConflict
-from commonplace.model import Chunk, Draft, Item, uri_of
+from commonplace.model import CHUNK_BITS, Chunk, Draft, Item, uri_of
+from commonplace.store.dialect import Tuned
 from commonplace.store.filters import micros
 from commonplace.store.rows import Passage
 
@@ -25,6 +26,7 @@ ITEM_COLUMNS = (
 )
 PASSAGE_COLUMNS = "text, char_start, char_end, line_start, line_end, headings, anchor, vector_key"
 CHUNK_COLUMNS = f"id, {PASSAGE_COLUMNS}"
+CHUNK = Tuned(sqlite=f"chunks.{CHUNK_COLUMNS}", postgres=f"item_id << {CHUNK_BITS} | ordinal, {PASSAGE_COLUMNS}")
 IN_PARTS = frozenset({"character", "prompt"})  # kinds whose chunks are one field each
 WHOLE_KINDS = ("note", "media", "conversation", "message", "character", "prompt", "document")
 WHOLE_BODY = 0  # where the number of its characters that are read can be given

@@ -19,6 +19,7 @@ from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.kinds.knowledge.records import References, delete_record, put_record, records
 from commonplace.store.base import Store
 from commonplace.store.import_sources import ImportSource, ImportSources
+from kit.answers import present
 from opening import open_store
 
 NOTE = {"kind": "note", "title": "Tea", "body": "Oolong"}
@@ -324,7 +325,7 @@ def test_where_an_item_came_from_is_remembered_until_it_goes(store: Store) -> No
     sources.keep(ImportSource("note", "/a.md", "0", b"h", put.item_id, 1))
     assert sources.find("note", "/a.md", "0") == ImportSource("note", "/a.md", "0", b"h", put.item_id, 1)
     sources.keep(ImportSource("note", "/a.md", "0", b"g", put.item_id, 2))
-    assert sources.find("note", "/a.md", "0").hash == b"g"
+    assert present(sources.find("note", "/a.md", "0")).hash == b"g"
     assert sources.of(put.item_id) == [ImportSource("note", "/a.md", "0", b"g", put.item_id, 2)]
     store.delete([put.item_id])
     assert sources.find("note", "/a.md", "0") is None

@@ -19,6 +19,7 @@ import pytest
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.kinds.memories.entry import New
 from commonplace.library import Library
+from commonplace.store.attachments import Attachments
 
 ARCHIVE = Path(__file__).with_name("context-server-2.2.2.zip")
 
@@ -58,7 +59,7 @@ def test_everything_is_kept(library: Library, file: Path) -> None:
     assert first.item.created_at < datetime.now(UTC)
     assert first.item.created_at.microsecond == 0
     assert second.item.body == "Noted: 90 °C for Tieguanyin 铁观音."
-    images = library.store.attachments_of(second.row.item_id)
+    images = library.store.drawer(Attachments).of(second.row.item_id)
     assert [(image.media_type, image.data[:4]) for image, _ in images] == [("image/png", b"\x89PNG")] * 2
     assert (third.item.body or "").startswith("A very long text.")
     assert fifth.number == 5

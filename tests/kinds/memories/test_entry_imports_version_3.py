@@ -13,6 +13,7 @@ from commonplace.errors import InvalidInput
 from commonplace.kinds.memories.entry import New
 from commonplace.kinds.memories.entry_imports import id_of
 from commonplace.library import Library
+from commonplace.store.attachments import Attachments
 from context_server import ENTRIES, FIRST, SECOND, THIRD, Theirs, write_database
 
 
@@ -27,7 +28,7 @@ def test_everything_is_kept_under_numbers_of_ours(library: Library, tmp_path: Pa
     assert (first.item.metadata, first.item.tags) == ({"status": "done"}, ("brewing", "tea"))
     assert first.item.created_at == datetime(2026, 5, 1, 9, 30, 0, 123456, UTC)
     assert second.item.fields["summary"] == "A note."
-    assert [image.data for image, _ in library.store.attachments_of(second.row.item_id)] == [b"\x89PNG"]
+    assert [image.data for image, _ in library.store.drawer(Attachments).of(second.row.item_id)] == [b"\x89PNG"]
     assert third.item.metadata == {"import_raw_metadata": "[1]"}
     assert third.item.created_at == datetime(2026, 5, 2, 8, tzinfo=UTC)
     assert library.search("oolong").hits[0].uri == "memory://2"

@@ -21,6 +21,7 @@ from commonplace.errors import CommonplaceError
 from commonplace.kinds.memories.entry import BatchFailed, Image, New, Stored
 from commonplace.kinds.memories.entry_imports import IncomingEntry
 from commonplace.library import Library
+from commonplace.store.attachments import Attachments
 from opening import open_library
 
 THREADS = ("one", "two")
@@ -68,7 +69,7 @@ def two(backend: str, tmp_path: Path) -> Iterator[Two]:
 def told(library: Library) -> list[Any]:
     """Everything but the times, and the log."""
     found = library.memories.entries(library.memories.find(), history=True)
-    images = library.store.attachments_of_many([entry.row.item_id for entry in found])
+    images = library.store.drawer(Attachments).of_many([entry.row.item_id for entry in found])
     return [
         [
             (

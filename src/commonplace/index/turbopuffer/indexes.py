@@ -22,8 +22,10 @@ PASSAGES = "lexical"
 class LoggedModelSource(ModelSource, Protocol):
     """The store, which also has the id of its log."""
 
-    log: str | None
-    """The id of the log that was seen last, as JSON; None before the first look."""
+    @property
+    def log(self) -> str | None:
+        """Return the id of the log that was seen last, as JSON; None before the first look."""
+        ...
 
 
 class TurbopufferSpace:

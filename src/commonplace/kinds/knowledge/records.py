@@ -54,6 +54,7 @@ from commonplace.kinds.knowledge.shape import (
     whole,
 )
 from commonplace.model import JSON, Draft, Item
+from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
 from commonplace.store.lasting_names import LastingNames
 from commonplace.store.messages import Messages
@@ -272,7 +273,7 @@ class _Put:
         if self._kind == "media" and (shaped.cues or not new):
             self._store.drawer(Records).set_cues(item.id, shaped.cues)
         elif self._kind == "character" and (shaped.avatar or not new):
-            self._store.attach(item.id, [(shaped.avatar, {})] if shaped.avatar else [])
+            self._store.drawer(Attachments).attach(item.id, [(shaped.avatar, {})] if shaped.avatar else [])
         elif shaped.messages is not None:
             put_messages(self._store, item, shaped.messages)
 
@@ -385,7 +386,7 @@ def _own(store: Store, item: Item) -> dict[str, JSON]:
         case "media":
             return media_record(item, store.drawer(Records).cues(item.id), store.chunks_of(item.id))
         case "character":
-            attached = store.attachments_of(item.id)
+            attached = store.drawer(Attachments).of(item.id)
             return character_record(item, attached[0][0] if attached else None)
         case "prompt":
             return prompt_record(item)

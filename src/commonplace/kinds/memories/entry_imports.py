@@ -23,6 +23,7 @@ from commonplace.ingest.prepare import check
 from commonplace.kinds.memories.entry import Image, normal_tags
 from commonplace.kinds.memories.entry_writes import EntryRules, cut
 from commonplace.model import JSON, Draft
+from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
 from commonplace.store.filters import micros
 from commonplace.store.import_sources import ImportSource, ImportSources
@@ -185,7 +186,7 @@ def _write(
             draft = _draft(replace(entry, number=number, supersedes=tuple(filter(None, replaced))))
             item_id = store.restore_entry(cut(draft, rules), entry.version)
             if entry.images:
-                store.attach(item_id, [image.attachment() for image in entry.images])
+                store.drawer(Attachments).attach(item_id, [image.attachment() for image in entry.images])
             if entry.id:
                 keep_id(store, entry.id, item_id)
             report.here[entry.name] = number

@@ -26,6 +26,7 @@ from commonplace.kinds.memories.entry import (
     normal_tags,
 )
 from commonplace.model import JSON, Draft, Item, Span
+from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
 from commonplace.store.filters import micros
 from commonplace.store.rows import Past, Said, Write
@@ -154,7 +155,7 @@ def _rewrite(
 ) -> Item:
     """Store the next version of an entry and return it; the one before goes into its history."""
     if rules.history:
-        attached = store.attachments_of(item.id)
+        attached = store.drawer(Attachments).of(item.id)
         hashes = tuple((file.hash.hex(), file.media_type) for file, _ in attached)
         was = Past(item.version, micros(item.updated_at), item.body or "", dict(item.metadata), item.tags, hashes)
         store.keep_past(item.id, was, rules.history)
@@ -176,7 +177,7 @@ def _rewrite(
         write = cut(draft, rules)
     written = store.put([write])[0]
     if images is not None:
-        store.attach(item.id, [image.attachment() for image in images])
+        store.drawer(Attachments).attach(item.id, [image.attachment() for image in images])
     return written
 
 
@@ -286,7 +287,7 @@ class Storing:
         for place, (number, item_id) in zip(places, added, strict=True):
             new, write = self._pairs[place]
             if new.images:
-                self._store.attach(item_id, [image.attachment() for image in new.images])
+                self._store.drawer(Attachments).attach(item_id, [image.attachment() for image in new.images])
             images, summarized = len(new.images or ()), bool(write.draft.fields.get("summary"))
             results.append(Stored(number, item_id, new.thread, 1, False, images, False, summarized))
         return results

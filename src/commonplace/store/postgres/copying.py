@@ -20,7 +20,8 @@ from commonplace.model import CHUNK_BITS, MOST_CHUNKS, fingerprint
 from commonplace.store.backups import check_target, make_private, partial_of
 from commonplace.store.postgres.connection import SCHEMA
 from commonplace.store.postgres.filters import compared
-from commonplace.store.postgres.items import reads, seat_and_label, writes
+from commonplace.store.postgres.found_by import seat_and_label
+from commonplace.store.postgres.items import reads, writes
 from commonplace.store.postgres.memory import PostgresEntryRows
 from commonplace.store.sqlite.connection import explained as explained_file
 from commonplace.store.sqlite.file_side import DERIVED, insert_rows, set_numbers, table_shapes, without_triggers

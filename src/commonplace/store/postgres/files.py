@@ -8,6 +8,9 @@ from typing import Any
 
 from commonplace.errors import NotFound
 from commonplace.model import Item, fingerprint
+from commonplace.store.change_log import ChangeLog
+from commonplace.store.embeddings import Embeddings
+from commonplace.store.items import Items
 from commonplace.store.postgres.filters import HEAD
 from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.rows import FILE_COLUMNS, UPDATE_COMMAND, FileRecord, FolderChange, FolderResult, Write
@@ -20,7 +23,7 @@ class PostgresFiles(PostgresItems):
     @reads
     def collections(self) -> list[Item]:
         ids = [item_id for (item_id,) in self._all("select id from items where kind = 'collection' order by key")]
-        return self._items(ids, body=False)
+        return self.items(ids)
 
     @reads
     def file_records(self, collection: str) -> dict[str, FileRecord]:
@@ -46,7 +49,7 @@ class PostgresFiles(PostgresItems):
         for record in change.records:
             self._put_record(change.collection, record)
         self._remove_documents(list(gone.values()))  # last: what moved has its vectors by now, and none is an orphan
-        self._drop_orphans(orphans)
+        self.drawer(Embeddings).forget(orphans)
         for path in change.forgotten:
             self._forget(change.collection, path)
         result = replace(result, removed=len(gone))
@@ -60,7 +63,7 @@ class PostgresFiles(PostgresItems):
 
     @writes
     def drop_collection(self, collection: str) -> int:
-        item = self._find("collection", None, collection)
+        item = self.item("collection", None, collection, body=False)
         documents = self._documents(collection)
         self._remove_documents([*documents, *([item.id] if item else [])])
         self._run("delete from files where collection = %s", (collection,))
@@ -70,7 +73,7 @@ class PostgresFiles(PostgresItems):
 
     @writes
     def rename_collection(self, old: str, new: str) -> None:
-        item = self._find("collection", None, old)
+        item = self.item("collection", None, old, body=False)
         if item is None:
             raise NotFound(f"Collection not found: {old}")
         documents = self._all(
@@ -89,7 +92,7 @@ class PostgresFiles(PostgresItems):
             self._name_document(item_id, new, key)
         ids = [item.id, *(item_id for item_id, _ in documents)]
         self._run("update items set version = version + 1 where id = any(%s::bigint[])", (ids,))
-        self._log("put", self._versions(ids))
+        self.drawer(ChangeLog).append("put", self.drawer(Items).versions(ids))
         self._run("update files set collection = %s, version = version + 1 where collection = %s", (new, old))
         self._run("update updates set collection = %s where collection = %s", (new, old))
         if self._one("select 1 from settings where name = %s", (UPDATE_COMMAND + old,)):
@@ -106,8 +109,8 @@ class PostgresFiles(PostgresItems):
         result: FolderResult,
         orphans: set[bytes],
     ) -> FolderResult:
-        old = self._find("document", collection, record.path)
-        item_id = self._put(write, now, orphans=orphans)
+        old = self.item("document", collection, record.path, body=False)
+        item_id = self.drawer(Items).store([write], now, orphans)[0]
         version = int(self._one("select version from items where id = %s", (item_id,)))
         self._put_record(collection, record._replace(version=version))
         if old is None:
@@ -156,11 +159,7 @@ class PostgresFiles(PostgresItems):
         )
 
     def _remove_documents(self, item_ids: list[int]) -> None:
-        self._remove(self._versions(item_ids))
-
-    def _versions(self, item_ids: list[int]) -> list[tuple[int, int]]:
-        rows: Any = dict(self._all("select id, version from items where id = any(%s::bigint[])", (item_ids,)))
-        return [(item_id, rows[item_id]) for item_id in item_ids]
+        self.drawer(Items).remove(item_ids)
 
     def _documents(self, collection: str) -> list[int]:
         rows = self._all(

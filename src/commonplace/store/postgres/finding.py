@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, Change, Chunk, Filter, IndexedItem, Item, chunk_id, fingerprint
+from commonplace.store.change_log import ChangeLog
 from commonplace.store.facets import facets_of, with_properties, words_of
 from commonplace.store.postgres.filters import HEAD
-from commonplace.store.postgres.items import CHUNK, PostgresItems, reads
-from commonplace.store.shaping import IN_PARTS, chunk_from, ids_from, json_value
+from commonplace.store.postgres.items import PostgresItems, reads
+from commonplace.store.shaping import CHUNK, IN_PARTS, chunk_from, ids_from, json_value
 
 
 class PostgresFinding(PostgresItems):
@@ -26,13 +27,13 @@ class PostgresFinding(PostgresItems):
             f"select id from items where id > %(after)s and {where} order by id limit %(limit)s",
             {**values, "after": after, "limit": limit},
         )
-        return self._items([item_id for (item_id,) in rows], body=body)
+        return self.items([item_id for (item_id,) in rows], body=body)
 
     @reads
     def chunks(self, chunk_ids: Sequence[int]) -> list[Chunk]:
         items, ordinals = [one >> CHUNK_BITS for one in chunk_ids], [one & (MOST_CHUNKS - 1) for one in chunk_ids]
         rows = self._all(
-            f"""select {CHUNK} from chunks
+            f"""select {CHUNK.postgres} from chunks
                 where (item_id, ordinal) in (select * from unnest(%s::bigint[], %s::integer[]))""",
             (items, ordinals),
         )
@@ -41,7 +42,7 @@ class PostgresFinding(PostgresItems):
 
     @reads
     def chunks_of(self, item_id: int) -> list[Chunk]:
-        rows = self._all(f"select {CHUNK} from chunks where item_id = %s order by ordinal", (item_id,))
+        rows = self._all(f"select {CHUNK.postgres} from chunks where item_id = %s order by ordinal", (item_id,))
         return [chunk_from(row) for row in rows]
 
     @reads
@@ -79,26 +80,10 @@ class PostgresFinding(PostgresItems):
         return int(self._one("select coalesce(sum(chunk_count), 0) from items"))
 
     def last_change(self) -> int:
-        """Return the number of the last change. Whoever follows the log asks this first: it sets `replaced`."""
-        change, log = self._last_change()
-        self.replaced = self.replaced or self.log not in (None, log)
-        self.log = log
-        return change
+        return self.drawer(ChangeLog).last()
 
-    @reads
-    def _last_change(self) -> tuple[int, str | None]:
-        (row,) = self._all(
-            """select (select coalesce(max(seq), 0) from changes),
-                 (select value from settings where name = 'identity')"""
-        )
-        return int(row[0]), row[1]
-
-    @reads
     def changes(self, after: int, limit: int) -> list[Change]:
-        rows = self._all(
-            "select seq, op, item_id, version from changes where seq > %s order by seq limit %s", (after, limit)
-        )
-        return [Change(*row) for row in rows]
+        return self.drawer(ChangeLog).changes(after, limit)
 
     @reads
     def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:

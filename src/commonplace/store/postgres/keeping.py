@@ -1,59 +1,19 @@
-"""The store on PostgreSQL: attachments, jobs and settings."""
+"""The store on PostgreSQL: jobs and settings."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Sequence
 
-from commonplace.errors import InvalidInput
 from commonplace.model import JSON
 from commonplace.store.postgres.connection import CLOCK
 from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.postgres.problems import explained
-from commonplace.store.rows import LONGEST_WAIT, Attachment, Job
+from commonplace.store.rows import LONGEST_WAIT, Job
 from commonplace.store.shaping import json_text
 
 
 class PostgresKeeping(PostgresItems):
-    """Attachments of items, jobs with leases, and settings by name."""
-
-    @writes
-    def attach(self, item_id: int, attachments: Sequence[tuple[Attachment, dict[str, JSON]]]) -> None:
-        if not self._one("select 1 from items where id = %s", (item_id,)):
-            raise InvalidInput("Attachments belong to a stored item. Store the item first.")
-        if any(hashlib.sha256(attachment.data).digest() != attachment.hash for attachment, _ in attachments):
-            raise InvalidInput("An attachment's hash is the SHA-256 of its data.")
-        replaced = self._detach([item_id])
-        self._run_all(
-            "insert into attachments (hash, data) values (%s, %s) on conflict (space, hash) do nothing",
-            [(attachment.hash, attachment.data) for attachment, _ in attachments],
-        )
-        self._run_all(
-            "insert into item_attachments (item_id, position, hash, media_type, fields) values (%s, %s, %s, %s, %s)",
-            [
-                (item_id, position, attachment.hash, attachment.media_type, json_text(fields))
-                for position, (attachment, fields) in enumerate(attachments)
-            ],
-        )
-        self._drop_unattached(replaced)
-
-    @reads
-    def attachments_of(self, item_id: int) -> list[tuple[Attachment, dict[str, JSON]]]:
-        return self.attachments_of_many([item_id]).get(item_id, [])
-
-    @reads
-    def attachments_of_many(self, item_ids: Sequence[int]) -> dict[int, list[tuple[Attachment, dict[str, JSON]]]]:
-        rows = self._all(
-            """select item_id, hash, media_type, data, fields from item_attachments join attachments using (space, hash)
-               where item_id = any(%s::bigint[]) order by item_id, position""",
-            (list(item_ids),),
-        )
-        attachments: dict[int, list[tuple[Attachment, dict[str, JSON]]]] = defaultdict(list)
-        for item_id, hash, media_type, data, fields in rows:
-            attachments[item_id].append((Attachment(hash, media_type, data), json.loads(fields)))
-        return attachments
+    """Jobs with leases, and settings by name."""
 
     # jobs: a claim is a lease, so that work of a process that died is taken up by another
 

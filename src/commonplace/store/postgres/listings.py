@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.model import JSON, Filter, Item
+from commonplace.model import JSON, Filter
 from commonplace.store.postgres.items import PostgresItems, reads
 from commonplace.store.rows import ALL_TAGS, MOST_ACTIVE, MOST_TAGS, Moment, Tally, ThreadRow
 
@@ -64,21 +64,10 @@ class PostgresListings(PostgresItems):
         return (f"{where} and {_IS_ENTRY}" if filter.entries is not None else where), dict(values)
 
     @reads
-    def heads(self, item_ids: Sequence[int], length: int) -> list[Item]:
-        return self._items(item_ids, body=True, most=length)
-
-    @reads
     def plan(self, filter: Filter) -> str:
         where, values = self._compiled(filter)
         query = f"explain select id from items where {where} order by created_at desc, id desc"
         return "\n".join(line for (line,) in self._all(query, values))
-
-    @reads
-    def last_item(self) -> int:
-        current = self._database.current
-        if current is not None and current.numbers is not None:
-            return current.numbers["item"]
-        return int(self._one("select item from spaces"))
 
     @reads
     def threads(self, *, limit: int, offset: int) -> tuple[list[ThreadRow], int]:

@@ -6,12 +6,12 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from commonplace.model import Draft, Filter
 from commonplace.store.filters import Compiled, path_from
+from commonplace.store.items import Items
 from commonplace.store.postgres.filters import HEAD, compile_filter, kept_values
 from commonplace.store.postgres.finding import PostgresFinding
 from commonplace.store.postgres.items import reads, writes
@@ -69,11 +69,10 @@ class PostgresEntryRows(PostgresFinding):
 
     @writes
     def add_entries(self, writes: Sequence[Write]) -> list[tuple[int, int]]:
-        now, added = now_micros(), list[tuple[int, int]]()
-        for write in writes:
-            number = self.next_entry()
-            added.append((number, self._put(replace(write, draft=replace(write.draft, key=str(number))), now)))
-        return added
+        number = self.next_entry()
+        keyed = [(str(number + place), write) for place, write in enumerate(writes)]
+        ids = self.drawer(Items).add(keyed, now_micros())
+        return [(number + place, item_id) for place, item_id in enumerate(ids)]
 
     @reads
     def entry_numbers(
@@ -107,7 +106,7 @@ class PostgresEntryRows(PostgresFinding):
 
     @writes
     def restore_entry(self, write: Write, version: int) -> int:
-        item_id = self._put(write, now_micros())
+        item_id = self.drawer(Items).store([write], now_micros())[0]
         self._run("update items set version = %s where id = %s", (version, item_id))
         self._run("update changes set version = %s where seq = (select max(seq) from changes)", (version,))
         return item_id

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from commonplace.model import CHUNK_BITS, JSON, MOST_CHUNKS
 from commonplace.store.places import around, is_stale, place_number, plain
 from commonplace.store.postgres.connection import CLOCK
-from commonplace.store.postgres.items import CHUNK, reads, writes
+from commonplace.store.postgres.items import reads, writes
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.tables import PostgresTableRows
-from commonplace.store.shaping import chunk_from, ids_from, json_text, json_value
+from commonplace.store.shaping import CHUNK, chunk_from, ids_from, json_text, json_value
 from commonplace.store.table_rows import (
     DIRTY_COLUMNS,
     JOB_COLUMNS,
@@ -67,7 +67,7 @@ class PostgresTableNodes(PostgresTableRows):
     def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[NodePassage]:
         items, ordinals = [one >> CHUNK_BITS for one in chunk_ids], [one & (MOST_CHUNKS - 1) for one in chunk_ids]
         rows = self._all(
-            f"""select {CHUNK}, fields, content_hash, chunk_count
+            f"""select {CHUNK.postgres}, fields, content_hash, chunk_count
                 from chunks join items on items.id = item_id
                 where (item_id, ordinal) in (select * from unnest(%s::bigint[], %s::integer[]))
                 and kind = 'table' and parent = %s""",

@@ -11,10 +11,12 @@ import apsw
 from commonplace.batches import batches
 from commonplace.errors import NotFound
 from commonplace.model import Item, chunk_id
+from commonplace.store.change_log import ChangeLog
+from commonplace.store.embeddings import Embeddings
+from commonplace.store.items import Items, hash_of
 from commonplace.store.rows import FILE_COLUMNS, UPDATE_COMMAND, FileRecord, FolderChange, FolderResult, Write
 from commonplace.store.shaping import now_micros
 from commonplace.store.sqlite.items import SqliteItems, guarded
-from commonplace.store.sqlite.rows import hash_of, log_changes
 
 _MOST_FILES, _MOST_CHARS = 100, 4_000_000  # of files that the same few statements write
 
@@ -26,7 +28,7 @@ class SqliteFiles(SqliteItems):
     def collections(self) -> list[Item]:
         db = self._database.reading()
         ids = [item_id for (item_id,) in db.execute("select id from items where kind = 'collection' order by key")]
-        return self._items(db, ids, body=False)
+        return self.items(ids)
 
     @guarded
     def file_records(self, collection: str) -> dict[str, FileRecord]:
@@ -56,8 +58,8 @@ class SqliteFiles(SqliteItems):
                 result = self._put_files(db, change.collection, files, gone, now, result, orphans)
             self._put_records(db, change.collection, change.records)
             # Last: what moved has its vectors by now, and none is an orphan.
-            self._remove_documents(db, list(gone.values()))
-            self._drop_orphans(db, orphans)
+            self._remove_documents(list(gone.values()))
+            self.drawer(Embeddings).forget(orphans)
             db.executemany(
                 "delete from files where collection = ? and path = ?",
                 [(change.collection, path) for path in change.forgotten],
@@ -70,9 +72,9 @@ class SqliteFiles(SqliteItems):
     @guarded
     def drop_collection(self, collection: str) -> int:
         with self._database.writing() as db:
-            item = self._find(db, "collection", None, collection)
+            item = self.item("collection", None, collection, body=False)
             documents = self._documents(db, collection)
-            self._remove_documents(db, [*documents, *([item.id] if item else [])])
+            self._remove_documents([*documents, *([item.id] if item else [])])
             db.execute("delete from files where collection = ?", (collection,))
             db.execute("delete from updates where collection = ?", (collection,))
             db.execute("delete from settings where name = ?", (UPDATE_COMMAND + collection,))
@@ -81,7 +83,7 @@ class SqliteFiles(SqliteItems):
     @guarded
     def rename_collection(self, old: str, new: str) -> None:
         with self._database.writing() as db:
-            item = self._find(db, "collection", None, old)
+            item = self.item("collection", None, old, body=False)
             if item is None:
                 raise NotFound(f"Collection not found: {old}")
             db.execute("update items set key = :new, title = :new where id = :id", {"new": new, "id": item.id})
@@ -90,7 +92,7 @@ class SqliteFiles(SqliteItems):
             renamed = [item.id, *documents]
             raised = "update items set version = version + 1 where id in (select value from json_each(?))"
             db.execute(raised, (json.dumps(renamed),))
-            log_changes(db, "put", self._with_versions(db, renamed))
+            self.drawer(ChangeLog).append("put", self.drawer(Items).versions(renamed))
             db.execute("update files set collection = ?, version = version + 1 where collection = ?", (new, old))
             db.execute("update updates set collection = ? where collection = ?", (new, old))
             db.execute(
@@ -108,7 +110,7 @@ class SqliteFiles(SqliteItems):
         orphans: set[bytes],
     ) -> FolderResult:
         before = self._versions(db, collection, [record.path for _, record in files])
-        item_ids = self._put_all(db, [write for write, _ in files], now, orphans)
+        item_ids = self.drawer(Items).store([write for write, _ in files], now, orphans)
         after = self._versions(db, collection, [record.path for _, record in files])
         records = [record._replace(version=after[record.path]) for _, record in files]
         self._put_records(db, collection, records)
@@ -166,14 +168,8 @@ class SqliteFiles(SqliteItems):
             {"old": chunk_id(old, 0), "end": chunk_id(old + 1, 0), "new": chunk_id(new, 0)},
         )
 
-    def _remove_documents(self, db: apsw.Connection, item_ids: Sequence[int]) -> None:
-        self._remove(db, self._with_versions(db, item_ids))
-
-    @staticmethod
-    def _with_versions(db: apsw.Connection, item_ids: Sequence[int]) -> list[tuple[int, int]]:
-        query = "select id, version from items where id in (select value from json_each(?))"
-        versions: dict[int, int] = dict(db.execute(query, (json.dumps(list(item_ids)),)))
-        return [(item_id, versions[item_id]) for item_id in item_ids]
+    def _remove_documents(self, item_ids: Sequence[int]) -> None:
+        self.drawer(Items).remove(item_ids)
 
     @staticmethod
     def _documents(db: apsw.Connection, collection: str) -> list[int]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.model import Change, Chunk, Filter, IndexedItem, Item, chunk_id
+from commonplace.store.change_log import ChangeLog
 from commonplace.store.facets import facets_of, with_properties, words_of
 from commonplace.store.shaping import CHUNK_COLUMNS, IN_PARTS, chunk_from, ids_from, json_value
 from commonplace.store.sqlite.items import SqliteItems, consistent, guarded
@@ -31,7 +32,7 @@ class SqliteFinding(SqliteItems):
                 {**values, "after": after, "limit": limit},
             )
         ]
-        return self._items(db, ids, body=body)
+        return self.items(ids, body=body)
 
     @guarded
     def chunks(self, chunk_ids: Sequence[int]) -> list[Chunk]:
@@ -83,26 +84,11 @@ class SqliteFinding(SqliteItems):
     def chunk_total(self) -> int:
         return int(next(self._database.reading().execute("select coalesce(sum(chunk_count), 0) from items"))[0])
 
-    @guarded
     def last_change(self) -> int:
-        """Return the number of the last change. Whoever follows the log asks this first: it sets `replaced`."""
-        last, log = next(
-            self._database.reading().execute(
-                """select (select coalesce(max(seq), 0) from changes),
-                     (select value from settings where name = 'identity')"""
-            )
-        )
-        self.replaced = self.replaced or self.log not in (None, log)
-        self.log = log
-        return int(last)
+        return self.drawer(ChangeLog).last()
 
-    @guarded
     def changes(self, after: int, limit: int) -> list[Change]:
-        rows = self._database.reading().execute(
-            "select seq, op, item_id, version from changes where seq > :after order by seq limit :limit",
-            {"after": after, "limit": limit},
-        )
-        return [Change(*row) for row in rows]
+        return self.drawer(ChangeLog).changes(after, limit)
 
     @consistent
     def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:

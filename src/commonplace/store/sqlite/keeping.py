@@ -1,45 +1,17 @@
-"""The store on SQLite: attachments, jobs and settings."""
+"""The store on SQLite: jobs and settings."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Sequence
 
-from commonplace.errors import InvalidInput
 from commonplace.model import JSON
-from commonplace.store.rows import LONGEST_WAIT, Attachment, Job
+from commonplace.store.rows import LONGEST_WAIT, Job
 from commonplace.store.shaping import json_text, now_micros
 from commonplace.store.sqlite.items import SqliteItems, guarded
 
 
 class SqliteKeeping(SqliteItems):
-    """Attachments of items, jobs with leases, and settings by name."""
-
-    @guarded
-    def attach(self, item_id: int, attachments: Sequence[tuple[Attachment, dict[str, JSON]]]) -> None:
-        with self._database.writing() as db:
-            if not db.execute("select 1 from items where id = ?", (item_id,)).fetchone():
-                raise InvalidInput("Attachments belong to a stored item. Store the item first.")
-            replaced = self._detach(db, [item_id])
-            for position, (attachment, fields) in enumerate(attachments):
-                if hashlib.sha256(attachment.data).digest() != attachment.hash:
-                    raise InvalidInput("An attachment's hash is the SHA-256 of its data.")
-                db.execute("insert or ignore into attachments values (?, ?)", (attachment.hash, attachment.data))
-                db.execute(
-                    "insert into item_attachments values (?, ?, ?, ?, ?)",
-                    (item_id, position, attachment.hash, attachment.media_type, json_text(fields)),
-                )
-            self._drop_unattached(db, replaced)
-
-    @guarded
-    def attachments_of(self, item_id: int) -> list[tuple[Attachment, dict[str, JSON]]]:
-        rows = self._database.reading().execute(
-            """select hash, media_type, data, fields from item_attachments join attachments using (hash)
-               where item_id = ? order by position""",
-            (item_id,),
-        )
-        return [(Attachment(hash, media_type, data), json.loads(fields)) for hash, media_type, data, fields in rows]
+    """Jobs with leases, and settings by name."""
 
     # jobs: a claim is a lease, so that work of a process that died is taken up by another
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from commonplace.model import CHUNK_BITS, JSON, Filter, Item
+from commonplace.model import CHUNK_BITS, JSON, Filter
 from commonplace.store.filters import Compiled, fold_tag, micros
 from commonplace.store.rows import ALL_TAGS, MOST_ACTIVE, MOST_TAGS, Moment, Tally, ThreadRow
 from commonplace.store.sqlite.filters import HELD_BY, compile_filter
@@ -96,10 +96,6 @@ class SqliteListings(SqliteItems):
         )
         return [Moment(*row) for row in rows], seen
 
-    @consistent
-    def heads(self, item_ids: Sequence[int], length: int) -> list[Item]:
-        return self._items(self._database.reading(), item_ids, body=True, most=length)
-
     @guarded
     def plan(self, filter: Filter) -> str:
         where, values = self._compiled(filter)
@@ -107,11 +103,6 @@ class SqliteListings(SqliteItems):
             f"explain query plan select id from items where {where} order by created_at desc, id desc", values
         )
         return "\n".join(str(row[3]) for row in rows)
-
-    @guarded
-    def last_item(self) -> int:
-        query = "select coalesce(max(seq), 0) from sqlite_sequence where name = 'items'"
-        return int(next(self._database.reading().execute(query))[0])
 
     @consistent
     def threads(self, *, limit: int, offset: int) -> tuple[list[ThreadRow], int]:

@@ -11,15 +11,16 @@ from typing import Any
 
 import apsw
 
-from commonplace.model import JSON, Filter, chunk_id
+from commonplace.model import JSON, Filter
 from commonplace.store.filters import Compiled, path_from, shapes
-from commonplace.store.rows import ENTRY_BATCH, MOST_NUMBER, Attachment, EntryRow, Past, Said, Write
+from commonplace.store.items import Items
+from commonplace.store.rows import ENTRY_BATCH, MOST_NUMBER, EntryRow, NumberedWrite, Past, Said, Write
 from commonplace.store.shaping import is_number, json_text, now_micros
 from commonplace.store.sqlite.connection import explained
 from commonplace.store.sqlite.filters import compile_filter
 from commonplace.store.sqlite.finding import SqliteFinding
 from commonplace.store.sqlite.items import guarded
-from commonplace.store.sqlite.rows import NumberedWrite, hold_values
+from commonplace.store.sqlite.rows import hold_values
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select max(newer) from supersessions where older = id),
@@ -71,12 +72,11 @@ class SqliteEntryRows(SqliteFinding):
 
     @guarded
     def add_entries(self, writes: Sequence[Write]) -> list[tuple[int, int]]:
-        with self._database.writing(alone=False) as db:
-            number, item_id = self.next_entry(), self._next_item(db)
-            kept = [NumberedWrite(item_id + place, str(number + place), write) for place, write in enumerate(writes)]
-            added = [(number + place, item_id + place) for place in range(len(writes))]
-            self._add(db, kept, now_micros())
-            return added
+        with self._database.writing(alone=False):
+            number = self.next_entry()
+            keyed = [(str(number + place), write) for place, write in enumerate(writes)]
+            ids = self.drawer(Items).add(keyed, now_micros())
+            return [(number + place, item_id) for place, item_id in enumerate(ids)]
 
     @guarded
     def entry_numbers(
@@ -110,7 +110,7 @@ class SqliteEntryRows(SqliteFinding):
     @guarded
     def restore_entry(self, write: Write, version: int) -> int:
         with self._database.writing() as db:
-            item_id = self._put(db, write, now_micros())
+            item_id = self.drawer(Items).store([write], now_micros())[0]
             db.execute("update items set version = ? where id = ?", (version, item_id))
             db.execute("update changes set version = ? where seq = (select max(seq) from changes)", (version,))
             return item_id
@@ -134,29 +134,9 @@ class SqliteEntryRows(SqliteFinding):
             return True
 
     @guarded
-    def has_vectors(self, item_id: int) -> bool:
-        query = """select exists (select 1 from chunks cross join models cross join embeddings
-                   on embeddings.model = models.id and embeddings.key = chunks.vector_key
-                   where chunks.id >= ? and chunks.id < ?)"""
-        span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
-        return bool(next(self._database.reading().execute(query, span))[0])
-
-    @guarded
     def superseded_items(self) -> list[int]:
         query = "select item_id from memories where id in (select older from supersessions) order by item_id"
         return [item_id for (item_id,) in self._database.reading().execute(query)]
-
-    @guarded
-    def attachments_of_many(self, item_ids: Sequence[int]) -> dict[int, list[tuple[Attachment, dict[str, JSON]]]]:
-        rows = self._database.reading().execute(
-            """select item_id, hash, media_type, data, fields from item_attachments join attachments using (hash)
-               where item_id in (select value from json_each(?)) order by item_id, position""",
-            (json.dumps(list(item_ids)),),
-        )
-        attachments: dict[int, list[tuple[Attachment, dict[str, JSON]]]] = defaultdict(list)
-        for item_id, hash, media_type, data, fields in rows:
-            attachments[item_id].append((Attachment(hash, media_type, data), json.loads(fields)))
-        return attachments
 
     # history
 

@@ -12,6 +12,7 @@ from memory_calls import Tools, entry, refused, stored, there
 
 from commonplace.errors import Unavailable
 from commonplace.ingest.embedding import Embedding
+from commonplace.store.attachments import Attachments
 
 PNG = base64.b64encode(b"\x89PNG not really").decode()
 IMAGE = {"data": PNG, "mime_type": "image/png"}
@@ -195,7 +196,7 @@ def test_images_come_back_as_they_were_and_are_kept_once(tools: Tools) -> None:
         {"data": PNG},
     ]
     number = stored(tools, images=images)
-    kept = tools.library.store.attachments_of(entry(tools, number).row.item_id)
+    kept = tools.library.store.drawer(Attachments).of(entry(tools, number).row.item_id)
     assert [(file.media_type, fields) for file, fields in kept] == [
         ("application/octet-stream", {"metadata": {"taken": "here"}}),
         ("image/webp", {"metadata": "a note"}),

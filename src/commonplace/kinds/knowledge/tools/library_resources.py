@@ -16,6 +16,7 @@ from commonplace.kinds.knowledge.kinds import KIND_OF, SOURCES, moment_text, uri
 from commonplace.kinds.knowledge.knowledge import Knowledge
 from commonplace.kinds.knowledge.media import Format, TranscriptRequest, transcript
 from commonplace.model import JSON, Filter, Item, fingerprint, parse_uri
+from commonplace.store.attachments import Attachments
 from commonplace.store.filters import fold_value
 from commonplace.store.lasting_names import LastingNames
 from commonplace.tools.profile import Prompts, Resources
@@ -169,7 +170,7 @@ def _item(call: Call, address: str, uri: str) -> Item:
 
 
 def _avatar(call: Call, item: Item, uri: str) -> Mapping[str, JSON]:
-    attached = call.space.store.attachments_of(item.id)
+    attached = call.space.store.drawer(Attachments).of(item.id)
     if not attached:
         raise NotFound(f'There is no resource "{uri}": the character has no image.')
     image = attached[0][0]

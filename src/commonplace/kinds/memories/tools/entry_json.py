@@ -22,6 +22,7 @@ from commonplace.kinds.memories.entry import Entry, Image, normal_tags
 from commonplace.kinds.memories.entry_imports import Imported, IncomingEntry
 from commonplace.kinds.memories.memories import Memories
 from commonplace.model import JSON
+from commonplace.store.attachments import Attachments
 from commonplace.store.filters import micros
 from commonplace.store.rows import MOST_NUMBER, Attachment, Past
 from commonplace.text.token_estimates import safe_cut
@@ -149,7 +150,7 @@ def shown(
 def images_of(call: Call, entries: Sequence[Entry]) -> dict[int, list[Image]]:
     """Return the images of entries by entry number, in stored order."""
     illustrated = {entry.row.item_id: entry.number for entry in entries if entry.row.images}
-    attachments = call.space.store.attachments_of_many(list(illustrated)) if illustrated else {}
+    attachments = call.space.store.drawer(Attachments).of_many(list(illustrated)) if illustrated else {}
     return {
         entry.number: [image_of(*attached) for attached in attachments.get(entry.row.item_id, ())] for entry in entries
     }
