@@ -33,6 +33,8 @@ _PROFILE = click.option(
 
 
 MEMORY = "memory"
+_NARROWED = ("documents", "all")
+"""Profiles that take the options on what is shown of the documents."""
 
 _PROJECT = click.option(
     "--project",
@@ -72,7 +74,7 @@ def mcp(
         _serve_instance(_settings(options), instance, options.space)
         return
     served = profile(name)
-    if served.view is None and (project or no_global or collections):
+    if name not in _NARROWED and (project or no_global or collections):
         raise InvalidInput("--project, --no-global and --collections are for --profile documents.")
     options = _options(context, allow_writes, no_watch, project, no_global, collections)
     settings = _settings(options, name)

@@ -84,7 +84,7 @@ class Profile:
     prepare: Callable[[Settings, StartOptions], None] = lambda settings, options: None
     """Do what has to be done before its first call. Raise BadSetting for a setting that every call would fail of."""
     view: Callable[[Settings, StartOptions], View] | None = None
-    """Return what to show of the documents. None: it has no tool that goes by that."""
+    """Return what the server shows of the documents. None: no tool of it names a collection by a project's alias."""
     hidden: Callable[[Settings], Collection[str]] = lambda settings: ()
     """Return the tools that the settings turn off. To callers they are the same as unknown ones."""
 

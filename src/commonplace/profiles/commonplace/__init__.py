@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from commonplace.kinds.documents.visible import view_of
 from commonplace.model import number_of
 from commonplace.profiles.commonplace.browsing import BROWSE, STATUS, collection_names
 from commonplace.profiles.commonplace.fetching import FETCH
@@ -31,4 +32,4 @@ def instructions(space: Space) -> str:
     return "\n".join(line for line in lines if line)[:LONGEST]
 
 
-PROFILE = Profile("commonplace", TOOLS, instructions, brief=True)
+PROFILE = Profile("commonplace", TOOLS, instructions, brief=True, view=view_of)
