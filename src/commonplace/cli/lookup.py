@@ -16,15 +16,22 @@ from commonplace.cli.common import counted, download_bar, painted, progress_bar,
 from commonplace.cli.lazy import as_typed, ours
 from commonplace.cli.results import print_page, readable
 from commonplace.errors import Command, CommonplaceError, InvalidInput, NotFound, Sentence
-from commonplace.kinds.documents.packages.declarations import find_project
+from commonplace.kinds.documents import locating
+from commonplace.kinds.documents.levels import unknown_path, unknown_tags
+from commonplace.kinds.documents.locating import (
+    CHUNK,
+    Located,
+    collection_called,
+    headings_of,
+    inside,
+    no_collection,
+    span,
+)
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page
 from commonplace.models import STATIC, catalog, find
 from commonplace.profiles.commonplace.browsing import BROWSE
 from commonplace.text.text_lines import split_lines
-from commonplace.tools import locating
-from commonplace.tools.levels import unknown_path, unknown_tags
-from commonplace.tools.locating import CHUNK, Located, collection_called, headings_of, inside, no_collection, span
 from commonplace.tools.tool import Call
 
 if TYPE_CHECKING:
@@ -193,6 +200,7 @@ def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
     """Return the keys of packages by alias; empty if every name is a folder's own."""
     if all(library.store.item("collection", "", name, body=False) for name in names):
         return {}
+    from commonplace.kinds.documents.packages.declarations import find_project
     from commonplace.kinds.documents.packages.holdings import declared  # reads declarations, which few searches need
 
     return {known.alias: known.key for known in declared(library, find_project())}

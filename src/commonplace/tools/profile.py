@@ -21,7 +21,7 @@ Lists = Mapping[ListName, Callable[["Space"], Hashable]]
 
 @dataclass(frozen=True)
 class StartOptions:
-    """What whoever starts a server chose for it."""
+    """The choices of whoever starts a server."""
 
     settings: Mapping[str, JSON] = field(default_factory=dict)
     """Settings by name, beyond those of the environment and of the configuration."""

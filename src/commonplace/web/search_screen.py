@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.documents.locating import inside
 from commonplace.kinds.knowledge.drawer import Records
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Item, Mode, Operator, Page
@@ -19,7 +20,6 @@ from commonplace.search.parse import Parsed, parse
 from commonplace.store.rows import Moment
 from commonplace.tools.arguments import moment
 from commonplace.tools.budget import make_cursor, read_cursor
-from commonplace.tools.locating import inside
 from commonplace.tools.titles import beginnings, titled
 from commonplace.web.frame import Sheet
 from commonplace.web.paths import item_path, with_query
@@ -333,11 +333,16 @@ def _home(library: Library) -> Sheet:
     """Return what a library has, and what changed last."""
     status = library.status()
     names = collection_names(library, status.collections)
+    folders = {folder.name for folder in library.folders.all()}
     record: dict[str, JSON] = {
         "items": status.items,
         "counts": [number_of(kind, count) for kind, count in status.items.items() if count],
         "collections": [
-            {"name": names[key], "count": count, "path": with_query("/", **{"in": key})}
+            {
+                "name": names[key],
+                "count": count,
+                "path": with_query("/sources/one", name=key) if key in folders else with_query("/", **{"in": key}),
+            }
             for key, count in status.collections.items()
         ],
         "recent": _recent(library, status.items, names),

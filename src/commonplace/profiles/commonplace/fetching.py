@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from commonplace.errors import CommonplaceError, NotFound
+from commonplace.kinds.documents.locating import (
+    CHUNK,
+    locate,
+    span,
+)
 from commonplace.model import JSON, Chunk, Item, uri_of
 from commonplace.space import Space
 from commonplace.store.messages import Messages
 from commonplace.text.text_lines import line_starts, split_lines
 from commonplace.text.token_estimates import estimate, reach, safe_cut
 from commonplace.tools.budget import FRAME, cut_down, tokens_of
-from commonplace.tools.locating import (
-    CHUNK,
-    locate,
-    span,
-)
 from commonplace.tools.schema import (
     INTEGER,
     OBJECT,

@@ -11,13 +11,14 @@ from commonplace.cli.common import painted, with_library
 from commonplace.cli.folders import index_collection, print_skipped
 from commonplace.cli.lazy import SomePath
 from commonplace.errors import CommonplaceError, NotFound
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.folder_collections import is_described
 from commonplace.kinds.documents.folders.library_folders import Collection, Report
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.qmd.cli.advice import address, command, decoded
 from commonplace.qmd.cli.formats import as_json
-from commonplace.qmd.tools.document_names import is_address, without_scheme
+from commonplace.qmd.tools.file_names import is_address, without_scheme
 from commonplace.qmd.tools.index_status import lacking, moment
 
 PATTERN = "**/*.md"
@@ -262,7 +263,11 @@ def check(library: Library, json_wanted: bool) -> None:
     """List collections and their top folders that have no description of their own."""
     missing = []
     for collection in library.folders.all():
-        folders = {path.split("/", 1)[0] for path in library.store.document_versions(collection.name) if "/" in path}
+        folders = {
+            path.split("/", 1)[0]
+            for path in library.store.drawer(CollectionFiles).versions(collection.name)
+            if "/" in path
+        }
         places = ["", *sorted(folders)]
         missing += [
             _shown((collection.name, place)) for place in places if not is_described(collection.contexts, place)

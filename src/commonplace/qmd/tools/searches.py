@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from commonplace.errors import Command, InvalidInput, NotFound
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.documents.folders.folder_collections import Collection
 from commonplace.model import JSON, Chunk, Filter, Item, Stage
-from commonplace.qmd.tools.document_names import Shelves, address, shelves
 from commonplace.qmd.tools.document_texts import Contexts
+from commonplace.qmd.tools.file_names import Shelves, address, shelves
 from commonplace.search.blend import share_of
 from commonplace.search.question import HybridAnswer, PlacedHit, Question, RankedList
 from commonplace.search.typed import Search, read_document
@@ -118,7 +119,7 @@ def _presented(space: Space, collections: Sequence[Collection], answer: HybridAn
         return ()
     chunks = {chunk.id: chunk for chunk in store.chunks([hit.chunk_id for hit in answer.hits])}
     items = {item.id: item for item in store.items(ids)}
-    docids = store.docids(ids)
+    docids = store.drawer(DocumentNames).docids(ids)
     contexts = Contexts(space, collections)
     lines = _Lines(answer)
     results = []

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.model import JSON
-from commonplace.qmd.tools.document_names import LONGEST, AmbiguousName, Excluded, NoDocument, locate
 from commonplace.qmd.tools.document_texts import MIME_TYPE, Contexts, commented, get, multi_get, read, shown
+from commonplace.qmd.tools.file_names import LONGEST, AmbiguousName, Excluded, NoDocument, locate
 from commonplace.qmd.tools.index_status import instructions, status
 from commonplace.qmd.tools.searches import LONGEST_QUERY, query, search, vsearch
 from commonplace.tools.arguments import Signature, check

@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 from weakref import WeakKeyDictionary
 
 from commonplace.errors import InvalidInput, NotFound
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.documents.folders.folder_collections import Collection, all_collections, packages
 from commonplace.space import Space
 from commonplace.store.rows import Ending, Name
@@ -79,7 +80,7 @@ def directory(space: Space) -> Directory:
 
 
 def _files(space: Space) -> tuple[list[int], list[str]]:
-    ids, files = space.store.document_files()
+    ids, files = space.store.drawer(DocumentNames).all()
     packaged = shelves(space).packaged
     if not packaged:
         return ids, files
@@ -233,9 +234,9 @@ def _spelled(text: str) -> list[str]:
 
 def _by_id(space: Space, prefix: str, given: str) -> Name | None:
     store = space.store
-    names, total = _ours(space, partial(store.documents_by_docid, prefix))
+    names, total = _ours(space, partial(store.drawer(DocumentNames).by_docid, prefix))
     if not names and len(prefix) >= SHORTEST:
-        names, total = _ours(space, partial(store.documents_by_hash, prefix))
+        names, total = _ours(space, partial(store.drawer(DocumentNames).by_hash, prefix))
     return _only(names, total, "docid", given)
 
 
@@ -262,7 +263,7 @@ def _by_path(space: Space, text: str) -> Name | None:
         spelled += [bare for variant in spelled if (bare := _INDEX.sub("", variant)) != variant]
     for ending in _ENDINGS:
         for variant in filter(None, spelled):
-            names, total = _ours(space, partial(space.store.documents_by_end, variant, ending))
+            names, total = _ours(space, partial(space.store.drawer(DocumentNames).by_end, variant, ending))
             same = [name for name in names if variant in (name.file, name.path)]
             if len(same) == 1 and ending != "end":
                 return same[0]  # two names that differ only in how their letters are composed
@@ -280,7 +281,9 @@ def _under_roots(space: Space, text: str) -> list[Name]:
         for collection in all_collections(space.store):
             root = str(collection.root).rstrip("/") + "/"
             if place.startswith(root):
-                named = space.store.documents_by_end(f"{collection.name}/{place[len(root) :]}", "file", 1)[0]
+                named = space.store.drawer(DocumentNames).by_end(f"{collection.name}/{place[len(root) :]}", "file", 1)[
+                    0
+                ]
                 found += named
         if found:
             return found
