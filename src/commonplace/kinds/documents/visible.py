@@ -101,8 +101,7 @@ class Visible:
 
 def view_of(settings: Settings, options: StartOptions) -> View:
     """Return the view of the collections that a server shows. Raise NotFound for a name that stands for none."""
-    from commonplace.kinds.documents.packages.declarations import find_project
-    from commonplace.kinds.documents.packages.holdings import declared
+    from commonplace.kinds.documents.packages.declarations import declared, find_project
 
     project = options.project.resolve() if options.project else find_project()
     view = View(project, options.with_global, options.space)
