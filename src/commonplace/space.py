@@ -15,11 +15,12 @@ from uuid import uuid4
 
 from commonplace.batches import batches
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.index.base import MakeWords, ServiceIndex, WordIndex
-from commonplace.index.words.index import LexicalIndex
+from commonplace.index.followers import MakeWords, ServiceIndex, WordIndex
+from commonplace.index.words.lexical_index import LexicalIndex
 from commonplace.model import Change, Draft, Filter, Item, Mode, Page, each, parse_uri
 from commonplace.network import require_allowed
-from commonplace.search.pipeline import Pipeline, Semantic
+from commonplace.search.engine import Semantic
+from commonplace.search.pipeline import Pipeline
 from commonplace.search.request import Request
 from commonplace.settings import Settings
 from commonplace.store.opening import open_store
@@ -114,9 +115,9 @@ class Space:
     def hybrid(self) -> Hybrid:
         """Return typed searches, fused by rank, of which every stage has a budget."""
         from commonplace.models import open_generator, open_reranker
+        from commonplace.search.engine import Budgets
         from commonplace.search.hybrid import Hybrid
         from commonplace.search.rerank import SecondLook
-        from commonplace.search.timed import Budgets
 
         settings = self.settings
         budgets = Budgets(settings.expand_ms / 1000, settings.embed_query_ms / 1000, settings.rerank_ms / 1000)
@@ -304,7 +305,7 @@ def _remote(store: Store, folder: Path, settings: Settings, identity: str) -> Tu
     if settings.index == "local":
         return None
     from commonplace.index.turbopuffer.indexes import TurbopufferSpace
-    from commonplace.index.turbopuffer.settings import service
+    from commonplace.index.turbopuffer.service_settings import service
 
     require_allowed(urlsplit(service().base_url).hostname or "", "index = turbopuffer", offline=settings.offline)
     return TurbopufferSpace(settings, folder.name, identity, store)

@@ -16,7 +16,7 @@ from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Item, Mode, Operator, Page
 from commonplace.profiles.commonplace.browsing import collection_names
 from commonplace.profiles.commonplace.search_tools import by_words_only
-from commonplace.search.parse import Parsed, parse
+from commonplace.search.request import Parsed, parse
 from commonplace.store.rows import Moment
 from commonplace.tools.arguments import moment
 from commonplace.tools.budget import make_cursor, read_cursor

@@ -17,7 +17,7 @@ from commonplace.qmd.cli.advice import address
 from commonplace.qmd.cli.formats import FORMATS, PrintedHit, format_options, hits, print_as_it_is
 from commonplace.qmd.tools.document_texts import shown
 from commonplace.qmd.tools.searches import LONGEST_QUERY, QmdHit, QmdResults, explained, find
-from commonplace.search.typed import QueryDocument, Search, read_document, untyped_line
+from commonplace.search.question import QueryDocument, Search, read_document, untyped_line
 from commonplace.text.snippet import around
 
 FEW, MANY = 5, 20

@@ -13,8 +13,7 @@ from commonplace.model import JSON, Chunk, Filter, Item, Stage
 from commonplace.qmd.tools.document_texts import Contexts
 from commonplace.qmd.tools.file_names import Shelves, address, shelves
 from commonplace.search.blend import share_of
-from commonplace.search.question import HybridAnswer, PlacedHit, Question, RankedList
-from commonplace.search.typed import Search, read_document
+from commonplace.search.question import HybridAnswer, PlacedHit, Question, RankedList, Search, read_document
 from commonplace.space import Space
 from commonplace.store.rows import Name
 from commonplace.text.matches import Matcher

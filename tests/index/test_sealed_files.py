@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import Busy, StorageBroken, StorageFull
-from commonplace.index.files import (
+from commonplace.index.followers import IndexDamaged
+from commonplace.index.sealed_files import (
     PART_SUFFIX,
     check_seal,
     readable,
@@ -30,12 +31,11 @@ from commonplace.index.files import (
     write_atomically,
     writer_lock,
 )
-from commonplace.index.follower import IndexDamaged
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from commonplace.index.files import writer_lock
+from commonplace.index.sealed_files import writer_lock
 with writer_lock(Path(sys.argv[1]), 5):
     print("held", flush=True)
     time.sleep(60)

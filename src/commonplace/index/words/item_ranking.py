@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from tantivy import Occur, Query
 
 from commonplace.index.scope import Ids, Scope, distinct
-from commonplace.index.words.engine import Floats, Snapshot, counted_hits, engine, hits
-from commonplace.index.words.query import (
+from commonplace.index.words.lexical_query import (
     TITLE_WEIGHT,
     LexicalQuery,
     begun_title,
@@ -30,6 +29,7 @@ from commonplace.index.words.query import (
     scope_queries,
     term_queries_of,
 )
+from commonplace.index.words.snapshot import Floats, Snapshot, counted_hits, engine, hits
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.text.terms import Term

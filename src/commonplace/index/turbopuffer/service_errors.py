@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from commonplace.errors import CommonplaceError, Unavailable
-from commonplace.index.turbopuffer.settings import BASE_URL, KEY, REGION, TurbopufferService
+from commonplace.index.turbopuffer.service_settings import BASE_URL, KEY, REGION, TurbopufferService
 from commonplace.settings import BadSetting
 
 _LONGEST_SENTENCE = 300

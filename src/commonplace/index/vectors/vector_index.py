@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import StorageBroken
-from commonplace.index.base import VectorSource
-from commonplace.index.files import REBUILDS, check_content, stamp, writable, writer_lock
-from commonplace.index.follower import IndexDamaged
+from commonplace.index.followers import IndexDamaged, VectorSource
 from commonplace.index.scope import distinct
+from commonplace.index.sealed_files import REBUILDS, check_content, stamp, writable, writer_lock
 from commonplace.index.vectors.file import Append, Loaded, Stamp, VectorFolder, VectorManifest
 from commonplace.index.vectors.scan import (
     BLOCK,

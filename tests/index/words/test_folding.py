@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.index.words.engine import committed_segments
-from commonplace.index.words.folding import LAYER, MERGED, MOST_FOLDED, smallest
+from commonplace.index.words.snapshot import LAYER, MERGED, MOST_FOLDED, committed_segments, smallest
 from commonplace.library import Library
 from commonplace.model import Draft
 from opening import library_settings

@@ -9,24 +9,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from commonplace.index.base import VectorQuery
+from commonplace.index.followers import VectorQuery
 from commonplace.index.scope import Ids, Scope
-from commonplace.index.turbopuffer.entries import EntryMatches
-from commonplace.index.turbopuffer.errors import NamespaceMissing, NotReady
-from commonplace.index.turbopuffer.items import ItemMatches
 from commonplace.index.turbopuffer.ledger import Ledger
 from commonplace.index.turbopuffer.match import CONTENT, NEVER, Every, LedgerVocabulary, Match
 from commonplace.index.turbopuffer.parts import MOST_HITS, Filter, ServiceHit, Subquery, all_of, one_of, token_of
-from commonplace.index.turbopuffer.rows import GENERATION, TABLE
-from commonplace.index.turbopuffer.scope import LISTED, conditions, is_place
-from commonplace.index.turbopuffer.settings import is_table
+from commonplace.index.turbopuffer.rows import GENERATION, LISTED, TABLE, conditions, is_place
+from commonplace.index.turbopuffer.service_errors import NamespaceMissing, NotReady
+from commonplace.index.turbopuffer.service_settings import is_table
 from commonplace.index.turbopuffer.tallies import Terms
+from commonplace.index.turbopuffer.whole_matches import EntryMatches, ItemMatches
 from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.index.vectors.scan import unit
-from commonplace.index.words.engine import Floats, common_of
-from commonplace.index.words.items import Scoring
-from commonplace.index.words.query import LexicalQuery
-from commonplace.index.words.reader import CHUNKS_PER_ITEM, MOST_MARKS
+from commonplace.index.words.item_ranking import Scoring
+from commonplace.index.words.lexical_query import LexicalQuery
+from commonplace.index.words.lexical_reader import CHUNKS_PER_ITEM, MOST_MARKS
+from commonplace.index.words.snapshot import Floats, common_of
 from commonplace.index.words.wanted import Wanted
 from commonplace.model import CHUNK_BITS
 from commonplace.text.terms import Term

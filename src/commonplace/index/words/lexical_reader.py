@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 from tantivy import Occur, Query, Searcher
 
-from commonplace.index.base import VectorQuery
+from commonplace.index.followers import VectorQuery
 from commonplace.index.scope import Ids, Scope, distinct
-from commonplace.index.words.engine import Floats, Snapshot, engine, fetch, hits
-from commonplace.index.words.entries import EntrySearch
-from commonplace.index.words.items import ItemSearch, Scoring
-from commonplace.index.words.query import (
+from commonplace.index.words.entry_search import EntrySearch
+from commonplace.index.words.item_ranking import ItemSearch, Scoring
+from commonplace.index.words.lexical_query import (
     LexicalQuery,
     TermQueries,
     beginning_query,
@@ -23,6 +22,7 @@ from commonplace.index.words.query import (
     compile_scores,
     term_queries,
 )
+from commonplace.index.words.snapshot import Floats, Snapshot, engine, fetch, hits
 from commonplace.index.words.wanted import Wanted
 from commonplace.model import CHUNK_BITS
 from commonplace.text.terms import Term

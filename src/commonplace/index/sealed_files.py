@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from commonplace.errors import Busy, StorageBroken, StorageFull
-from commonplace.index.follower import IndexDamaged
+from commonplace.index.followers import IndexDamaged
 
 if TYPE_CHECKING:
     from filelock import FileLock

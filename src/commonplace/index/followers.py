@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from commonplace.errors import Unavailable
-from commonplace.index.follower import Follower
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.words.wanted import Wanted
 from commonplace.lazy_dataclass import dataclass
@@ -16,14 +15,34 @@ from commonplace.text.terms import Term
 
 if TYPE_CHECKING:  # these modules load tantivy, which an index elsewhere does not need
     from commonplace.index.vectors.scan import Halves
-    from commonplace.index.words.engine import Floats
-    from commonplace.index.words.entries import EntryHits
-    from commonplace.index.words.items import ItemScores, Scoring
-    from commonplace.index.words.query import LexicalQuery
+    from commonplace.index.words.entry_search import EntryHits
+    from commonplace.index.words.item_ranking import ItemScores, Scoring
+    from commonplace.index.words.lexical_query import LexicalQuery
+    from commonplace.index.words.snapshot import Floats
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Called with (done, total)."""
+
+
+class Follower(Protocol):
+    """An index derived from the log, and disposable: `reset` then `catch_up` rebuilds it."""
+
+    def position(self) -> int:
+        """Return the number of the last change in the latest durable commit; 0 when empty."""
+        ...
+
+    def catch_up(self) -> int:
+        """Apply what is pending and return the position. Safe to kill, to repeat, and to run in many processes."""
+        ...
+
+    def reset(self) -> None:
+        """Remove everything, the position included."""
+        ...
+
+
+class IndexDamaged(Exception):
+    """An index file is missing, cut short or altered. Never reaches a caller: the index is rebuilt from the store."""
 
 
 class Unacknowledged(Unavailable):

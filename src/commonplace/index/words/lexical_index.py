@@ -16,8 +16,9 @@ import tantivy
 from tantivy import Document, Query
 
 from commonplace.errors import StorageBroken
-from commonplace.index.base import Progress, WordSource
-from commonplace.index.files import (
+from commonplace.index.followers import IndexDamaged, Progress, WordSource
+from commonplace.index.scope import Ids, Scope
+from commonplace.index.sealed_files import (
     LOCK_NAME,
     PART_SUFFIX,
     REBUILDS,
@@ -31,10 +32,9 @@ from commonplace.index.files import (
     write_atomically,
     writer_lock,
 )
-from commonplace.index.follower import IndexDamaged
-from commonplace.index.heap import giving_back
-from commonplace.index.scope import Ids, Scope
-from commonplace.index.words.engine import (
+from commonplace.index.words.lexical_query import LexicalQuery
+from commonplace.index.words.lexical_reader import LexicalReader
+from commonplace.index.words.snapshot import (
     MANY,
     META,
     Floats,
@@ -42,14 +42,14 @@ from commonplace.index.words.engine import (
     check_stamps,
     committed_files,
     committed_segments,
+    company,
     engine,
+    giving_back,
     open_index,
     stamp_of,
     take_snapshot,
+    to_fold,
 )
-from commonplace.index.words.folding import company, to_fold
-from commonplace.index.words.query import LexicalQuery
-from commonplace.index.words.reader import LexicalReader
 from commonplace.model import Change, IndexedItem
 from commonplace.text.analyze import analyze, many_texts, stems, stems_once
 from commonplace.text.languages import stemmed_as

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.search.typed import MOST_SEARCHES, QueryDocument, Search, read_document, typed_lines, untyped_line
+from commonplace.search.question import MOST_SEARCHES, QueryDocument, Search, read_document, typed_lines, untyped_line
 
 
 @pytest.mark.parametrize(

@@ -13,19 +13,17 @@ from typing import TypeVar
 import apsw
 
 from commonplace.errors import StorageBroken, StorageFull, Unavailable
-from commonplace.index.base import Progress, Unacknowledged, WordSource
-from commonplace.index.files import writable, writer_lock
-from commonplace.index.follower import IndexDamaged
+from commonplace.index.followers import IndexDamaged, Progress, Unacknowledged, WordSource
 from commonplace.index.scope import Ids, Scope
-from commonplace.index.turbopuffer.audit import compare
-from commonplace.index.turbopuffer.errors import NamespaceMissing, NotReady
-from commonplace.index.turbopuffer.following import Following, Log, ModelSource
+from commonplace.index.sealed_files import writable, writer_lock
+from commonplace.index.turbopuffer.following import Following, Log, ModelSource, compare
 from commonplace.index.turbopuffer.ledger import Ledger
-from commonplace.index.turbopuffer.reader import TurbopufferReader
-from commonplace.index.turbopuffer.settings import Naming
+from commonplace.index.turbopuffer.remote_reader import TurbopufferReader
+from commonplace.index.turbopuffer.service_errors import NamespaceMissing, NotReady
+from commonplace.index.turbopuffer.service_settings import Naming
 from commonplace.index.turbopuffer.wire import TurbopufferWire
-from commonplace.index.words.engine import Floats
-from commonplace.index.words.query import LexicalQuery
+from commonplace.index.words.lexical_query import LexicalQuery
+from commonplace.index.words.snapshot import Floats
 
 log = logging.getLogger(__name__)
 
