@@ -22,7 +22,7 @@ LIMITS = {
     "most_bases": 5,
     "private_imports": 0,
     "repeated_classes": 0,
-    "repeated_basenames": 18,
+    "repeated_basenames": 11,
     "lazy_dataclass_importers": 27,
     "riddle_docstrings_percent": 0,
 }
