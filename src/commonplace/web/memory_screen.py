@@ -11,7 +11,7 @@ from commonplace.errors import CommonplaceError, InvalidInput, NotFound, Version
 from commonplace.kinds.memories.entry import Entry, New, Past, Revision, normal_tags
 from commonplace.library import Library
 from commonplace.model import JSON
-from commonplace.tools.moments import moment
+from commonplace.tools.arguments import moment
 from commonplace.web.deletions import Deletions
 from commonplace.web.frame import Answer, Redirect, Sheet
 from commonplace.web.memories_screen import DONE, MemoryFilter, memories, row_of
