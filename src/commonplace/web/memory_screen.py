@@ -12,7 +12,7 @@ from commonplace.kinds.memories.entry import Entry, New, Past, Revision, normal_
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.store.attachments import Attachments
-from commonplace.tools.moments import moment
+from commonplace.tools.arguments import moment
 from commonplace.web.deletions import Deletions
 from commonplace.web.frame import PICTURES, Answer, Redirect, Sheet, StoredFile
 from commonplace.web.memories_screen import DONE, MemoryFilter, memories, row_of

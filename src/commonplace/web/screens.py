@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from commonplace.profiles.commonplace.finding import SEARCH
+from commonplace.profiles.commonplace.search_tools import SEARCH
 from commonplace.tools.tool import Tool
 from commonplace.web import (
     connect_screen,
