@@ -18,6 +18,8 @@ import pytest
 
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.collection_files import CollectionFiles
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
@@ -52,7 +54,7 @@ def fill(store: Store) -> None:
         )
     document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
     record = FileRecord("a.md", 1, 2, 3, b"\1" * 32, 4, "text-1", "", 0)
-    store.change_folder(FolderChange("c", [(document, record)], (), (), ()))
+    store.drawer(CollectionFiles).change(FolderChange("c", [(document, record)], (), (), ()))
     store.put([prepare(Draft("message", "m", parent="talk", body="hi", fields={"index": 0}))])
     store.set_setting("s", 1)
     store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
@@ -74,7 +76,8 @@ def content(store: Store) -> Any:
         [store.drawer(Attachments).of(item) for item in ids],
         store.entries_of(ids), store.threads(limit=9, offset=0), store.tally().common, store.superseded_items(),
         store.setting("s"), store.models(), store.embedded_total(store.models()[0].id), names.uids(ids),
-        store.docids(ids), store.documents_by_end("a.md", "end", 9), store.file_records("c"),
+        store.drawer(DocumentNames).docids(ids), store.drawer(DocumentNames).by_end("a.md", "end", 9),
+        store.drawer(CollectionFiles).records("c"),
         store.drawer(Messages).openings(["talk"]),
         marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"), sources.find("note", "file", ""),
         store.indexed_fields(), store.last_item(), store.next_entry(), store.job_total(), store.indexed(ids),
@@ -151,7 +154,7 @@ def test_texts_of_any_length_are_kept_and_found(store: Store) -> None:
     assert store.select(Filter(parents=(one,))).tolist() == [items[0].id, items[1].id, said.id]
     assert store.select(Filter(tags=(two,))).tolist() == [items[1].id]
     assert store.drawer(LastingNames).named("note", two) == [note.id]
-    assert [name.item_id for name in store.documents_by_end(two, "path", 9)[0]] == [items[1].id]
+    assert [name.item_id for name in store.drawer(DocumentNames).by_end(two, "path", 9)[0]] == [items[1].id]
     where = (Condition(("k",), "array_contains", one), Condition(("q",), "starts_with", "X" * 100))
     assert store.select(Filter(kinds=("memory",), where=where)).tolist() == [said.id]
     assert store.latest_entries([one], 5)[one][0].item_id == said.id

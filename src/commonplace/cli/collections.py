@@ -19,6 +19,7 @@ from commonplace.cli.library import pull_default
 from commonplace.cli.workplace import Workplace, with_workplace
 from commonplace.errors import AlreadyExists, Command, InvalidInput, NotFound
 from commonplace.kinds.documents.folders.locks import collection_lock
+from commonplace.kinds.documents.locating import no_collection
 from commonplace.kinds.documents.packages.declarations import (
     FILE,
     Declaration,
@@ -38,7 +39,6 @@ from commonplace.kinds.documents.packages.package_sync import SyncOptions, SyncR
 from commonplace.kinds.documents.packages.source import read_source, without_credentials
 from commonplace.kinds.documents.visible import Visible
 from commonplace.library import Library
-from commonplace.tools.locating import no_collection
 
 _FORCE = click.option("--force", is_flag=True, help="Replace what is there.")
 _NO_EMBED = click.option(

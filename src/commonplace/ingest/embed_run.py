@@ -13,6 +13,7 @@ from commonplace.errors import CommonplaceError, StorageBroken, StorageFull
 from commonplace.ingest.embedding import BATCH, Embedding
 from commonplace.model import Chunk, Filter
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 from commonplace.store.rows import Model
 
 log = logging.getLogger(__name__)
@@ -91,7 +92,7 @@ class _Run:
         filter = Filter(kinds=("document",), parents=self._collections)
         item_ids = self._store.select(filter).tolist()
         pending = item_ids if anew else self._pending(model, item_ids)
-        sizes, limits = self._store.body_sizes(pending), self._limits
+        sizes, limits = self._store.drawer(Items).body_sizes(pending), self._limits
         for batch in batches(pending, lambda item: sizes.get(item, 0), most=limits.documents, most_size=limits.bytes):
             if anew:  # batch by batch, so that a run that ends early has lost nothing it did not come to
                 self._store.drop_vectors(model.id, batch)

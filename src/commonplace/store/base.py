@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.model import JSON, Change, Chunk, Filter, IndexedItem, Item
-from commonplace.store.kind_base import DocumentStore, EntryStore
+from commonplace.store.kind_base import EntryStore
 from commonplace.store.rows import Job, Model, Moment, Write
 from commonplace.store.session import D, StoreSession
 
 
-class Store(EntryStore, DocumentStore, Protocol):
+class Store(EntryStore, Protocol):
     """A store of one space. Every method is safe from any thread; a write that has returned is durable."""
 
     @property

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from commonplace.errors import CommonplaceError, NotFound
+from commonplace.kinds.documents.locating import locate, suggested
 from commonplace.kinds.knowledge.item_reading import rendered as as_markdown
 from commonplace.library import Library
 from commonplace.model import JSON, Item, uri_of
@@ -22,7 +23,6 @@ from commonplace.search.plan import plan_lexical
 from commonplace.space import Space
 from commonplace.text.matches import Matcher
 from commonplace.text.outline import Heading, contents
-from commonplace.tools.locating import locate, suggested
 from commonplace.tools.naming import beginnings, titled
 from commonplace.web import prose
 from commonplace.web.frame import Answer, Redirect, Sheet
@@ -191,6 +191,7 @@ def _shown(library: Library, item: Item, visit: Visit, form: str = "") -> Sheet:
         "path": item_path(item.uri),
         "markdown_path": f"{item_path(item.uri)}.md" if not item_path(item.uri).startswith(BY_ADDRESS) else "",
         "editors": _editors(library, item, line or page.first) if visit.is_owner else [],
+        "memory_path": f"/memories/{item.key}" if item.kind == "memory" else "",
         "others": _others(item, page, text),
         "q": text,
     }
