@@ -22,7 +22,7 @@ LIMITS = {
     "most_bases": 6,
     "private_imports": 0,
     "repeated_classes": 0,
-    "repeated_basenames": 31,
+    "repeated_basenames": 30,
     "lazy_dataclass_importers": 32,
     "riddle_docstrings_percent": 0,
 }

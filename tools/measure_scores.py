@@ -112,7 +112,7 @@ def hits_of(collection: JudgedCollection, settings: Settings, work: Path) -> lis
 
 def _rows(library: Library, question: JudgedQuestion, mode: Mode) -> Floats:
     keep = Filter(parents=(question.group,)) if question.group else Filter()
-    query, found = library._pipeline.candidates(Request(question.text, mode, keep, limit=SHOWN))
+    query, found = library.engine.candidates(Request(question.text, mode, keep, limit=SHOWN))
 
     def facts(words: WordReader) -> tuple[Scale, int]:
         leg = LexicalLeg(words, query.plan, Scope())
