@@ -50,7 +50,7 @@ def filled(store: Store) -> int:
 def test_what_documents_are_asked_for_is_found_by_an_index(
     store: Store, filled: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session: Any = store.session  # type: ignore[attr-defined]
+    session: Any = store.session
     asked: list[tuple[Any, Any]] = []
     for verb in ("all", "row"):
         answer = getattr(session, verb)
