@@ -18,7 +18,7 @@ import pytest
 LIMITS = {
     "longest_file": 400,
     "longest_function": 62,
-    "largest_interface": 132,
+    "largest_interface": 112,
     "most_bases": 6,
     "private_imports": 0,
     "repeated_classes": 0,

@@ -20,6 +20,7 @@ from commonplace.network import require_allowed
 from commonplace.search.pipeline import Pipeline, Semantic
 from commonplace.search.request import Request
 from commonplace.settings import Settings
+from commonplace.store.outdated import Outdated
 
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
     from commonplace.index.turbopuffer.indexes import TurbopufferSpace
@@ -118,7 +119,7 @@ class Space:
 
     def sweep(self) -> None:
         """Remove what has expired, whoever looks next. Costs a look at an index where nothing has."""
-        if expired := self.store.expired(time.time_ns() // 1000):
+        if expired := self.store.drawer(Outdated).expired(time.time_ns() // 1000):
             self.store.delete(expired)
 
     # writing

@@ -22,14 +22,18 @@ import pytest
 from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.document_names import DocumentNames
+from commonplace.kinds.memories.drawer import EntryRows
+from commonplace.kinds.memories.entry import Past
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store import SqliteStore
 from commonplace.store.attachments import Attachments
 from commonplace.store.import_sources import ImportSource, ImportSources
 from commonplace.store.lasting_names import LastingNames
+from commonplace.store.metadata_index import MetadataIndex
+from commonplace.store.outdated import Outdated
 from commonplace.store.postgres import PostgresAccounts, PostgresStore
-from commonplace.store.rows import Attachment, FileRecord, FolderChange, Past
+from commonplace.store.rows import Attachment, FileRecord, FolderChange
 from commonplace.store.session_marks import Returned, SessionList, SessionMarks
 from commonplace.store.sqlite.accounts import Accounts
 from kit.forked import forked
@@ -85,12 +89,12 @@ def fill(home: Path, space: str = "default") -> None:
             draft = Draft("memory", str(number), "t", body=f"said {number}", fields=fields, metadata={"k": [1, 0.1]})
             entry = store.put([prepare(draft)])[0]
             store.drawer(Attachments).attach(entry.id, [(attachment, {"n": number})])
-        store.keep_past(entry.id, Past(1, 7, "before", {}, (), ()), 9)
+        store.drawer(EntryRows).keep_past(entry.id, Past(1, 7, "before", {}, (), ()), 9)
         document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
         record = FileRecord("a.md", 1, 2, 2**63 - 1, b"\1" * 32, 4, "text-1", "", 0)
         store.drawer(CollectionFiles).change(FolderChange("c", [(document, record)], (), (), ()))
         store.put([prepare(Draft("message", "m", parent="talk", body="hi", fields={"index": 0}))])
-        store.index_field(("k",))
+        store.drawer(MetadataIndex).add(("k",))
         store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
         store.drawer(SessionMarks).mark(
             "s", Returned("q", ["notes://n"], "list", SessionList(("x",), True)), now=0, most_uris=9
@@ -109,14 +113,16 @@ def content(store: Any) -> Any:
     items = store.scan(Filter(), body=True)
     ids = [item.id for item in items]
     marks, names, sources = store.drawer(SessionMarks), store.drawer(LastingNames), store.drawer(ImportSources)
+    entries = store.drawer(EntryRows)
     keys, vectors = store.vectors_of(store.models()[0].id, ids)
     return (
         items, [store.chunks_of(item) for item in ids], store.changes(0, 9999), keys.tolist(), vectors.tolist(),
-        [store.drawer(Attachments).of(item) for item in ids], store.entries_of(ids), store.past(ids),
-        store.threads(limit=9, offset=0), store.superseded_items(), store.models(), names.uids(ids),
+        [store.drawer(Attachments).of(item) for item in ids], entries.of(ids), entries.past(ids),
+        entries.threads(limit=9, offset=0), store.drawer(Outdated).superseded(), store.models(), names.uids(ids),
         store.drawer(DocumentNames).docids(ids), store.drawer(CollectionFiles).records("c"),
         marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
-        sources.find("note", "file", ""), store.indexed_fields(), store.last_item(), store.next_entry(),
+        sources.find("note", "file", ""), list(store.drawer(MetadataIndex).fields()), store.last_item(),
+        entries.next_number(),
         store.job_total(), store.setting("model"), store.tables(), store.tools(), store.instances(), store.bindings(),
         [store.table_value(table.number) for table in store.tables()],
         store.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
@@ -195,7 +201,7 @@ def test_what_is_stored_after_it_goes_on_with_the_next_numbers(
         first, second = (each.put([prepare(Draft("note", "new", body="new"))])[0] for each in stores)
         assert first.id == second.id
         assert store.last_change() == file.last_change()
-        assert store.next_entry() == file.next_entry()
+        assert store.drawer(EntryRows).next_number() == file.next_entry()
         assert store.check() == []
 
 

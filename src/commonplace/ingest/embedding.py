@@ -163,11 +163,6 @@ class Embedding:
         model = self.serving()
         return model.id if model else None
 
-    def entries(self) -> tuple[int, int, int]:
-        """Return the counts of memory entries with vectors, of their vectors, and of entries that lack some."""
-        model = self.serving()
-        return self._store.embedded_entries(model.id if model else 0)
-
     @property
     def folder(self) -> Path:
         """Return the folder of this library's indexes."""

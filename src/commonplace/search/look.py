@@ -16,6 +16,7 @@ from commonplace.search.request import Request
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag, micros
 from commonplace.store.items import Items
+from commonplace.store.outdated import Outdated
 from commonplace.text.glob_patterns import folded_path
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Scopes:
     def replaced(self, filter: Filter) -> Sequence[int]:
         """Return the ids of memory entries that a newer one supersedes; none if the filter speaks of entries itself."""
         told = filter.entries is not None or (filter.kinds and "memory" not in filter.kinds)
-        return () if told else self._store.superseded_items()
+        return () if told else self._store.drawer(Outdated).superseded()
 
     def _hidden(self, filter: Filter) -> Ids | None:
         """Return the nodes of tables that only their own search tools show."""

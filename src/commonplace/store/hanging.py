@@ -18,6 +18,7 @@ from commonplace.store.session import D, Drawer, StoreSession
 OUTLINES = "commonplace.kinds.documents.outlines:Outlines"
 HANGING: Mapping[str, tuple[str, ...]] = {
     "document": (OUTLINES, "commonplace.kinds.documents.document_names:DocumentNames"),
+    "memory": ("commonplace.store.metadata_index:MetadataIndex", "commonplace.kinds.memories.drawer:EntryRows"),
 }
 """The drawers that hang on items of each kind, as `module:class`, in the order in which they are told."""
 

@@ -29,7 +29,7 @@ from commonplace.web.wording import counted, likelihood, number_of, several
 HITS, LIVE_HITS, RECENT = 20, 8, 8
 FEWEST_LETTERS = 3
 """The letters of a query from which on meaning is looked for as one types."""
-_MOST_COUNTED = 300
+_MOST_COUNTED = 60
 """The items that facets are counted over."""
 _MOST_FACETS = 8
 _KINDS = ("document", "note", "memory", "conversation", "media", "character", "prompt")

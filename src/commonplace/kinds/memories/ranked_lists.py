@@ -20,11 +20,13 @@ from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import Ids, Scope, distinct, firsts
 from commonplace.index.words.entries import EntryHits, no_entry_hits
 from commonplace.index.words.wanted import Wanted
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.model import CHUNK_BITS, Filter
 from commonplace.search.pipeline import Floats
 from commonplace.space import Space
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag, micros
+from commonplace.store.outdated import Outdated
 from commonplace.store.rows import Moment
 
 MOST_CHANGES = 20_000
@@ -63,7 +65,7 @@ class EntryTimes:
         with self._lock:
             known = self._known
             if known is None or not 0 <= last - known[0] <= MOST_CHANGES:
-                self._known = last, _times(self._store.entry_times())
+                self._known = last, _times(self._store.drawer(EntryRows).times())
             elif known[0] < last:
                 self._known = last, self._followed(known[1], known[0], last)
             return self._known[1] if self._known else _times([])
@@ -74,7 +76,7 @@ class EntryTimes:
         changed = distinct(np.array([change.item_id for change in changes if change.op != "embed"], np.int64))
         if not len(changed):
             return times
-        fresh = _times(self._store.entry_times(changed.tolist()))
+        fresh = _times(self._store.drawer(EntryRows).times(changed.tolist()))
         unchanged = np.isin(times.items, changed, invert=True)
         items = np.concatenate([times.items[unchanged], fresh.items])
         created = np.concatenate([times.created[unchanged], fresh.created])
@@ -188,7 +190,7 @@ class RankedLists:
         """Return when each item was created, in microseconds; -1 for one that does not match."""
         if filter.entries is not None and len(items) > FEW and _is_wide(filter):
             created = self._times.now().of(items)
-            hidden = [] if filter.entries.superseded else self._store.superseded_items()
+            hidden = [] if filter.entries.superseded else self._store.drawer(Outdated).superseded()
             return np.where(np.isin(items, hidden), -1, created) if hidden else created
         matching = self._store.matching(filter, items.tolist())
         return np.array([matching.get(item, -1) for item in items.tolist()], np.int64)

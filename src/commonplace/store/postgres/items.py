@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
@@ -20,6 +19,7 @@ from commonplace.model import (
 from commonplace.store.change_log import ChangeLog
 from commonplace.store.filters import Compiled, fold_value
 from commonplace.store.items import Items
+from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.postgres.connection import PostgresDatabase
 from commonplace.store.postgres.filters import compile_filter
 from commonplace.store.postgres.pooling import Connection
@@ -67,7 +67,6 @@ class PostgresItems:
         self.session = PostgresSession(self._database)
         self.name = self._database.name
         self.session.hooks = {
-            "memory": [_EntryHooks(self)],
             **{kind: [_RecordHooks(self)] for kind in NAMED},
         }
 
@@ -138,14 +137,10 @@ class PostgresItems:
         elif old.title != draft.title:
             self._run("update records set folded = %s where item_id = %s", (fold_value(draft.title), item_id))
 
-    def _put_entry(self, item_id: int, draft: Draft, *, fresh: bool) -> None:
-        """Store the rest of a memory entry; see `memory.PostgresEntryRows`."""
-
-    def _delete_entries(self, item_ids: Sequence[int]) -> None:
-        pass
-
     def _compiled(self, filter: Filter) -> Compiled:
-        return compile_filter(filter)
+        """Return a filter as SQL that uses the index of metadata where only entries are searched."""
+        indexed = filter.where and filter.kinds == ("memory",)
+        return compile_filter(filter, self.drawer(MetadataIndex).fields() if indexed else {})
 
 
 class _RecordHooks:
@@ -166,17 +161,3 @@ class _RecordHooks:
 
     def removed(self, item_ids: Sequence[int]) -> None:
         pass
-
-
-class _EntryHooks(_RecordHooks):
-    """Memory entries, until they are a drawer."""
-
-    def added(self, writes: Sequence[NumberedWrite]) -> None:
-        for item_id, key, write in writes:
-            self._store._put_entry(item_id, replace(write.draft, key=key), fresh=True)
-
-    def changed(self, old: Item, write: NumberedWrite) -> None:
-        self._store._put_entry(old.id, write.write.draft, fresh=False)
-
-    def removed(self, item_ids: Sequence[int]) -> None:
-        self._store._delete_entries(item_ids)

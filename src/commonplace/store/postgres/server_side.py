@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from commonplace.model import JSON
+from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.store import PostgresStore
 from commonplace.store.transfer import MIGRATION, Key, Row, TableShape, check_alone, complete, migration_mark
@@ -46,7 +47,7 @@ class ServerSide:
         return self._store._numbers()
 
     def fields(self) -> list[tuple[str, ...]]:
-        return self._store.indexed_fields()
+        return list(self._store.drawer(MetadataIndex).fields())
 
     def mark(self) -> dict[str, Any] | None:
         return migration_mark(self._store)
@@ -69,7 +70,7 @@ class ServerSide:
         with explained(self._store.name), self._store.transaction():
             self._store._number(numbers)
             for path in fields:
-                self._store.index_field(path)
+                self._store.drawer(MetadataIndex).add(path)
 
     def complete(self, mark: JSON) -> None:
         complete(self._store, mark)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
-
-import apsw
 
 from commonplace.model import Filter, Item
 from commonplace.store.change_log import ChangeLog
 from commonplace.store.filters import Compiled
 from commonplace.store.items import Items
-from commonplace.store.rows import NumberedWrite, Write
+from commonplace.store.metadata_index import MetadataIndex
+from commonplace.store.rows import Write
 from commonplace.store.session import D
 from commonplace.store.sqlite.connection import SqliteDatabase, explained
 from commonplace.store.sqlite.file_session import SqliteSession
@@ -59,7 +59,6 @@ class SqliteItems:
         self.path = path
         self._database = SqliteDatabase(path)
         self.session = SqliteSession(self._database)
-        self.session.hooks = {"memory": [_EntryHooks(self)]}
 
     def drawer(self, kind: type[D]) -> D:
         return self.session.drawer(kind)
@@ -74,6 +73,11 @@ class SqliteItems:
     @property
     def log(self) -> str | None:
         return self.drawer(ChangeLog).identity
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self.session.transaction():
+            yield
 
     def put(self, writes: Sequence[Write]) -> list[Item]:
         return self.drawer(Items).put(writes)
@@ -93,37 +97,7 @@ class SqliteItems:
     def last_item(self) -> int:
         return self.drawer(Items).last()
 
-    def _put_entries(self, db: apsw.Connection, kept: Sequence[NumberedWrite]) -> None:
-        """Store the rest of memory entries; see `memory.SqliteEntryRows`."""
-
-    def _put_entry_again(self, db: apsw.Connection, kept: NumberedWrite) -> None:
-        pass
-
-    def _delete_entries(self, db: apsw.Connection, item_ids: Sequence[int]) -> None:
-        pass
-
     def _compiled(self, filter: Filter) -> Compiled:
-        return compile_filter(filter)
-
-
-class _EntryHooks:
-    """Memory entries, until they are a drawer."""
-
-    def __init__(self, store: SqliteItems) -> None:
-        self._store = store
-
-    @property
-    def _db(self) -> apsw.Connection:
-        return self._store._database.reading()
-
-    def added(self, writes: Sequence[NumberedWrite]) -> None:
-        self._store._put_entries(self._db, writes)
-
-    def changed(self, old: Item, write: NumberedWrite) -> None:
-        self._store._put_entry_again(self._db, write)
-
-    def unchanged(self, old: Item, write: NumberedWrite) -> None:
-        pass
-
-    def removed(self, item_ids: Sequence[int]) -> None:
-        self._store._delete_entries(self._db, item_ids)
+        """Return a filter as SQL that uses the index of metadata where only entries are searched."""
+        indexed = filter.where and filter.kinds == ("memory",)
+        return compile_filter(filter, self.drawer(MetadataIndex).fields() if indexed else {})

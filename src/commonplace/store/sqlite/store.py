@@ -17,13 +17,11 @@ from commonplace.store.sqlite.connection import explained, load_migrations
 from commonplace.store.sqlite.items import guarded
 from commonplace.store.sqlite.keeping import SqliteKeeping
 from commonplace.store.sqlite.listings import SqliteListings
-from commonplace.store.sqlite.memory import SqliteEntryRows
 from commonplace.store.sqlite.table_nodes import SqliteTableNodes
 from commonplace.store.sqlite.vectors import SqliteVectors
 
 
 class SqliteStore(
-    SqliteEntryRows,
     SqliteListings,
     SqliteTableNodes,
     SqliteVectors,

@@ -20,6 +20,7 @@ from commonplace.kinds.memories.ranked_lists import ByMeaning, ByWords, RankedLi
 from commonplace.kinds.memories.tools.paging import Column, Cursor, ListRows
 from commonplace.kinds.memories.word_query import LexicalMode, ParsedQuery, match_atoms
 from commonplace.model import Filter
+from commonplace.store.outdated import Outdated
 from commonplace.store.rows import Moment
 from commonplace.text.languages import code_of
 
@@ -346,7 +347,7 @@ def is_narrow(filter: Filter) -> bool:
 def superseded_items(space: Space, filter: Filter) -> Ids:
     """Return the items a filter hides now because newer entries supersede them."""
     hides = filter.entries is not None and not filter.entries.superseded
-    return _ids(space.store.superseded_items() if hides else [])
+    return _ids(space.store.drawer(Outdated).superseded() if hides else [])
 
 
 def with_superseded(filter: Filter) -> Filter:
