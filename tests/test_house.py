@@ -22,8 +22,8 @@ LIMITS = {
     "most_bases": 6,
     "private_imports": 0,
     "repeated_classes": 0,
-    "repeated_basenames": 30,
-    "lazy_dataclass_importers": 32,
+    "repeated_basenames": 14,
+    "lazy_dataclass_importers": 29,
     "riddle_docstrings_percent": 0,
 }
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Command, InvalidInput, NotFound, Unavailable
-from commonplace.index.base import MakeVectors, NearIndex
-from commonplace.index.vectors.index import VectorIndex
+from commonplace.index.followers import MakeVectors, NearIndex
+from commonplace.index.vectors.vector_index import VectorIndex
 from commonplace.ingest.embed_lock import Pace, embed_lock
 from commonplace.ingest.library_status import Coverage
 from commonplace.ingest.model_vectors import MOST_WALKED, Backlog, StoredVectors

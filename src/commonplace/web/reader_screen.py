@@ -18,12 +18,12 @@ from commonplace.kinds.knowledge.item_reading import rendered as as_markdown
 from commonplace.library import Library
 from commonplace.model import JSON, Item, uri_of
 from commonplace.profiles.commonplace.browsing import collection_names
-from commonplace.search.parse import parse
 from commonplace.search.plan import plan_lexical
+from commonplace.search.request import parse
 from commonplace.space import Space
 from commonplace.text.matches import Matcher
 from commonplace.text.outline import Heading, contents
-from commonplace.tools.naming import beginnings, titled
+from commonplace.tools.titles import beginnings, titled
 from commonplace.web import prose
 from commonplace.web.frame import Answer, Redirect, Sheet
 from commonplace.web.paths import BY_ADDRESS, ITEMS, address_at, item_path, with_query

@@ -24,7 +24,7 @@ from commonplace.kinds.memories.memories import Memories
 from commonplace.model import JSON, Draft, Item
 from commonplace.space import Space
 from commonplace.text.structure import front_matter_title
-from commonplace.tools.moments import moment
+from commonplace.tools.arguments import moment
 from commonplace.tools.schema import INTEGER, STRING, STRINGS, answer, choice, flag, obj, one_or_many, text, texts
 from commonplace.tools.tool import ADDS, CHANGES, Call, Tool
 

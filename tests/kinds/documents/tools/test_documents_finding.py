@@ -16,7 +16,7 @@ from commonplace.kinds.documents.packages.package_sync import SyncTarget, sync
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.tools.budget import tokens_of
-from commonplace.tools.view import View
+from commonplace.tools.tool import View
 from opening import ON_FILES, library_settings, open_library
 
 BODIES = {"guide": GUIDE, "manual": MANUAL}
