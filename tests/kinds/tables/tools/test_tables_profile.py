@@ -265,7 +265,7 @@ def test_answers_are_as_their_schemas_say(calls: Calls) -> None:
         ("project_list", {}), ("table_list", {}), ("table_get", {"table_id": "t"}), ("tool_list", {}),
         ("instance_create", {"name": "i"}), ("instance_list", {}), ("search_status", {}), ("search_cleanup", {}),
     ):  # fmt: skip
-        Draft202012Validator(TOOLS[name].output).validate(calls(name, **arguments))
+        Draft202012Validator(TOOLS[name].output).validate(calls(name, **arguments))  # type: ignore[arg-type]
     Draft202012Validator(TYPES["search"].output).validate(calls.run("search", query="words"))
 
 
