@@ -18,12 +18,12 @@ import pytest
 LIMITS = {
     "longest_file": 400,
     "longest_function": 62,
-    "largest_interface": 112,
-    "most_bases": 6,
+    "largest_interface": 54,
+    "most_bases": 5,
     "private_imports": 0,
     "repeated_classes": 0,
-    "repeated_basenames": 14,
-    "lazy_dataclass_importers": 29,
+    "repeated_basenames": 11,
+    "lazy_dataclass_importers": 27,
     "riddle_docstrings_percent": 0,
 }
 

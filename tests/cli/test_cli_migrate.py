@@ -24,6 +24,8 @@ from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.entry import Past
+from commonplace.kinds.tables.data_drawer import DataDrawer
+from commonplace.kinds.tables.drawer import InstanceDrawer, TableDrawer
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store import SqliteStore
@@ -113,6 +115,7 @@ def content(store: Any) -> Any:
     items = store.scan(Filter(), body=True)
     ids = [item.id for item in items]
     marks, names, sources = store.drawer(SessionMarks), store.drawer(LastingNames), store.drawer(ImportSources)
+    rows, instances = store.drawer(TableDrawer), store.drawer(InstanceDrawer)
     entries = store.drawer(EntryRows)
     keys, vectors = store.vectors_of(store.models()[0].id, ids)
     return (
@@ -123,8 +126,8 @@ def content(store: Any) -> Any:
         marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
         sources.find("note", "file", ""), list(store.drawer(MetadataIndex).fields()), store.last_item(),
         entries.next_number(),
-        store.job_total(), store.setting("model"), store.tables(), store.tools(), store.instances(), store.bindings(),
-        [store.table_value(table.number) for table in store.tables()],
+        store.job_total(), store.setting("model"), rows.tables(), rows.tools(), instances.instances(),
+        instances.bindings(), [store.drawer(DataDrawer).value(table.number) for table in rows.tables()],
         store.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
     )  # fmt: skip
 
@@ -201,7 +204,7 @@ def test_what_is_stored_after_it_goes_on_with_the_next_numbers(
         first, second = (each.put([prepare(Draft("note", "new", body="new"))])[0] for each in stores)
         assert first.id == second.id
         assert store.last_change() == file.last_change()
-        assert store.drawer(EntryRows).next_number() == file.next_entry()
+        assert store.drawer(EntryRows).next_number() == file.drawer(EntryRows).next_number()
         assert store.check() == []
 
 

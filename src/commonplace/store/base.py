@@ -127,10 +127,6 @@ class Store(Protocol):
         """Return how many items have each tag, the commonest first. One spelling stands for those of any case."""
         ...
 
-    def hidden_nodes(self) -> NDArray[np.int64]:
-        """Return the item ids of table nodes that are indexed for search tools alone."""
-        ...
-
     # the log
 
     def last_change(self) -> int:

@@ -8,20 +8,18 @@ from commonplace.store.postgres.copying import Copies
 from commonplace.store.postgres.keeping import PostgresKeeping
 from commonplace.store.postgres.listings import PostgresListings
 from commonplace.store.postgres.schema import check, migrate
-from commonplace.store.postgres.table_nodes import PostgresTableNodes
 from commonplace.store.postgres.vectors import PostgresVectors
 from commonplace.store.transfer import MIGRATION
 
 
 class PostgresStore(
     PostgresListings,
-    PostgresTableNodes,
     PostgresVectors,
     PostgresKeeping,
     Copies,
     PostgresCare,
 ):
-    """A store in one space of a PostgreSQL database, with everything that `TableStore` promises."""
+    """A store in one space of a PostgreSQL database, with everything that `Store` promises."""
 
 
 def open_postgres(url: str, space: str, *, owner: str = "", connections: int = 20) -> PostgresStore:

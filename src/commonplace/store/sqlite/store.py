@@ -14,21 +14,21 @@ from commonplace.errors import Command, InvalidInput, NotFound, StorageBroken
 from commonplace.store.backups import COPY, check_target, clear_copies, make_private, partial_of
 from commonplace.store.sqlite.care import SqliteCare
 from commonplace.store.sqlite.connection import explained, load_migrations
+from commonplace.store.sqlite.finding import SqliteFinding
 from commonplace.store.sqlite.items import guarded
 from commonplace.store.sqlite.keeping import SqliteKeeping
 from commonplace.store.sqlite.listings import SqliteListings
-from commonplace.store.sqlite.table_nodes import SqliteTableNodes
 from commonplace.store.sqlite.vectors import SqliteVectors
 
 
 class SqliteStore(
+    SqliteFinding,
     SqliteListings,
-    SqliteTableNodes,
     SqliteVectors,
     SqliteKeeping,
     SqliteCare,
 ):
-    """A store on one SQLite file, with everything that `TableStore` promises."""
+    """A store on one SQLite file, with everything that `Store` promises."""
 
     @guarded
     def backup(self, target: Path) -> None:
