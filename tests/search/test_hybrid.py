@@ -19,6 +19,7 @@ from commonplace.search.pipeline import Semantic
 from commonplace.search.question import HybridAnswer, Question
 from commonplace.search.timed import Budgets
 from commonplace.search.typed import Search
+from commonplace.store.items import Items
 from opening import library_settings
 
 BODIES = {
@@ -105,7 +106,7 @@ def plain(text: str, **more: object) -> Question:
 
 
 def keys(library: Library, answer: HybridAnswer) -> list[str]:
-    return [item.key for item in library.store.items([hit.item_id for hit in answer.hits])]
+    return [item.key for item in library.store.drawer(Items).get([hit.item_id for hit in answer.hits])]
 
 
 def stage(answer: HybridAnswer, name: str) -> Stage:

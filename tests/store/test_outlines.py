@@ -12,6 +12,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.store import SqliteStore
+from commonplace.store.items import Items
 from commonplace.text.outline import outline_of
 from opening import library_settings
 
@@ -23,7 +24,7 @@ def document(key: str = "a.md", body: str = BODY, parent: str = "docs", format: 
 
 
 def put(store: SqliteStore, *drafts: Draft) -> list[int]:
-    return [item.id for item in store.put([prepare(draft) for draft in drafts])]
+    return [item.id for item in store.drawer(Items).put([prepare(draft) for draft in drafts])]
 
 
 def test_an_outline_is_kept_with_its_document(sqlite: SqliteStore) -> None:
@@ -52,16 +53,16 @@ def test_a_new_version_replaces_the_outline_and_a_delete_takes_it_along(sqlite: 
     kept = sqlite.outline(item)
     assert kept is not None
     assert [heading.title for heading in kept.headings] == ["Other"]
-    sqlite.delete([item])
+    sqlite.drawer(Items).delete([item])
     assert sqlite.outline(item) is None
     assert sqlite.check() == []
 
 
 def test_a_write_without_an_outline_leaves_none_that_is_old(sqlite: SqliteStore) -> None:
     (item,) = put(sqlite, document())
-    sqlite.put([replace(prepare(document(body="# Other\n")), outline=None)])
+    sqlite.drawer(Items).put([replace(prepare(document(body="# Other\n")), outline=None)])
     assert sqlite.outline(item) is None
-    version = sqlite.items([item])[0].version
+    version = sqlite.drawer(Items).get([item])[0].version
     sqlite.keep_outlines([(item, version - 1, outline_of(BODY, "markdown"))])
     assert sqlite.outline(item) is None  # it is of a version that is gone
     sqlite.keep_outlines([(item, version, outline_of("# Other\n", "markdown"))] * 2)

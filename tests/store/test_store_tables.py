@@ -30,6 +30,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.kinds.tables.pointers import tokens
 from commonplace.model import Draft
 from commonplace.store import shredding
+from commonplace.store.items import Items
 from commonplace.store.shredding import dumps
 from commonplace.store.table_rows import Missing
 from opening import rows
@@ -179,7 +180,7 @@ def test_what_is_not_searchable_of_no_current_generation_or_to_be_made_anew_is_h
     table = fill_tables(store, 1)  # the first item is inside of a dirty place of the first generation
     fields = ({"generation": 1, "pointer": "/a~nb/rows"}, {"generation": 2, "pointer": "/a~nb/rows"})
     nodes = [prepare(Draft("table", f"/{one['generation']}", parent="t", body="x", fields=one)) for one in fields]
-    first, second = (item.id for item in store.put(nodes))
+    first, second = (item.id for item in store.drawer(Items).put(nodes))
     assert store.hidden_nodes().tolist() == [first, second]
     for building, leaving, generation, hidden in (
         (None, None, 1, [first]), (2, None, 1, [first, second]), (None, 1, 2, [first]), (None, None, 2, []),

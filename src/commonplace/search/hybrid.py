@@ -32,6 +32,7 @@ from commonplace.search.scale import CLOSE, NOT_CLOSE, TELLS, highest
 from commonplace.search.timed import Budgets, Clock, StageOmitted, Stages, within
 from commonplace.search.typed import Search
 from commonplace.store.base import Store
+from commonplace.store.listing import Listing
 from commonplace.text.terms import Term, query_terms
 
 LEAST_DOCUMENTS = 100
@@ -239,7 +240,7 @@ class _HybridSearch:
             self._meaning = Meaning(meanings.semantic, vectors[0])
         weights = [meanings.weight(task.meaning, self._languages) for task in tasks]
         self._nearness = max(self._nearness, *weights)
-        everything = self._engine.store.select(self._question.filter)
+        everything = self._engine.store.drawer(Listing).select(self._question.filter)
         return [
             meanings.find(vector, task.scope, everything, self._reader.passages(), alike=True)
             if task.search.kind == "hyde"

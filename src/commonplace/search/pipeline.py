@@ -43,6 +43,7 @@ from commonplace.search.scale import NO_SCALE
 from commonplace.search.timed import Stages
 from commonplace.search.widen import READ, Widened, why_not, widened
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 from commonplace.store.messages import Messages
 
 Floats = NDArray[np.float32]
@@ -192,7 +193,7 @@ class Pipeline:
 
     def _related(self, item: Item, messages: Sequence[int], request: Request, look: Look) -> Page:
         stages = Stages()
-        texts = [item, *(self._store.items(messages, body=True) if messages else ())]
+        texts = [item, *(self._store.drawer(Items).get(messages, body=True) if messages else ())]
         plan = plan_telling("\n".join(f"{text.title}\n{text.body or ''}" for text in texts), look.words)
         lexical = LexicalLeg(look.words, plan, look.scope(request))
         vector = self._vector_leg_of([text.id for text in texts], request, look, stages)

@@ -18,6 +18,8 @@ from commonplace.search.plan import plan_lexical
 from commonplace.search.question import PlacedHit
 from commonplace.search.rerank import RerankCandidates, RerankQuery, SecondLook
 from commonplace.store.base import Store
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
 
 Floats = NDArray[np.float32]
 
@@ -78,8 +80,8 @@ def _best_first(
 
 def passages_to_rerank(store: Store, hits: Sequence[PlacedHit]) -> list[str]:
     """Return what a reranker reads of each hit: where the passage stands, then what it says."""
-    chunks = {chunk.id: chunk for chunk in store.chunks([hit.chunk_id for hit in hits])}
-    titles = {item.id: item.title for item in store.items([hit.item_id for hit in hits])}
+    chunks = {chunk.id: chunk for chunk in store.drawer(Chunks).get([hit.chunk_id for hit in hits])}
+    titles = {item.id: item.title for item in store.drawer(Items).get([hit.item_id for hit in hits])}
     texts = []
     for hit in hits:
         chunk = chunks.get(hit.chunk_id)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from commonplace.model import Filter, Hit
 from commonplace.store.filters import fold_tag
+from commonplace.store.listing import Listing
 from commonplace.text.nearest import nearest, or_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def unknown_tags(space: Space, tags: Sequence[str], hits: Iterable[Hit] = ()) ->
     """Return a sentence for each tag that no item has, with the nearest tags."""
     found = {fold_tag(tag) for hit in hits for tag in hit.item.tags}
     wanted = [tag for tag in dict.fromkeys(tags) if fold_tag(tag) not in found]
-    there: Mapping[str, int] = space.store.tags() if wanted else {}
+    there: Mapping[str, int] = space.store.drawer(Listing).tags() if wanted else {}
     known = set(map(fold_tag, there))
     unknown = [tag for tag in wanted if fold_tag(tag) not in known]
     return [f'Nothing has the tag "{tag}".{guess(tag, list(there))}' for tag in unknown]
@@ -65,7 +66,7 @@ def unknown_tags(space: Space, tags: Sequence[str], hits: Iterable[Hit] = ()) ->
 
 def unknown_path(space: Space, path: str) -> list[str]:
     """Return a sentence if no document is in a folder or glob, with the nearest folders; else nothing."""
-    if space.store.scan(Filter(kinds=("document",), paths=(path,)), limit=1):
+    if space.store.drawer(Listing).scan(Filter(kinds=("document",), paths=(path,)), limit=1):
         return []
     files = space.store.document_files()[1]
     guessed = guess(path.removesuffix("/**").strip("/"), sorted(_folders_of(files)))

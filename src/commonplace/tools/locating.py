@@ -13,7 +13,9 @@ from urllib.parse import unquote
 
 from commonplace.errors import Command, InvalidInput, NotFound
 from commonplace.model import SCHEMES, Item, kind_of, parse_uri, uri_of
+from commonplace.store.items import Items
 from commonplace.store.lasting_names import LastingNames
+from commonplace.store.listing import Listing
 from commonplace.store.rows import Name
 from commonplace.text.nearest import nearest, or_of
 from commonplace.tools.addresses import LINES, span
@@ -74,7 +76,7 @@ def missing(space: Space, given: str) -> NotFound:
 def item_called(space: Space, given: str, *, body: bool = True) -> Item:
     """Return the item a name leads to, for callers that take whole items: a full name comes before one with a part."""
     for address in _addresses(given):
-        item = space.store.item(*address, body=body)
+        item = space.store.drawer(Items).find(*address, body=body)
         if item is not None:
             return item
     return locate(space, given, body=body).item
@@ -87,7 +89,7 @@ def find(space: Space, given: str, *, body: bool = True, to_the_letter: bool = F
     space.sweep()
     for text, part, lines in _readings(given):
         for address in _addresses(text):
-            item = space.store.item(*address, body=body)
+            item = space.store.drawer(Items).find(*address, body=body)
             if item is not None:
                 return Located(item, part, lines)
     for text, part, lines in () if to_the_letter else _readings(given):
@@ -118,7 +120,7 @@ def collection_called(space: Space, name: str) -> str | None:
     Return None for no such collection, or several.
     """
     store = space.store
-    if store.item("collection", "", name, body=False):
+    if store.drawer(Items).find("collection", "", name, body=False):
         return name
     keys = _collections(space)
     if name in keys:
@@ -146,7 +148,7 @@ def no_collection(space: Space, name: str, *advice: str | Command) -> NotFound:
 
 def _collections(space: Space) -> list[str]:
     keys = [item.key for item in space.store.collections()]
-    return list(dict.fromkeys((*keys, *space.store.parents("document"))))
+    return list(dict.fromkeys((*keys, *space.store.drawer(Listing).parents("document"))))
 
 
 def _readings(given: str) -> Iterator[tuple[str, str, re.Match[str] | None]]:
@@ -214,9 +216,9 @@ def suggested(space: Space, text: str) -> list[str]:
     if not paths:
         return []
     store = space.store
-    ids = store.ids_of([(kind, None, paths[0]) for kind in _BY_KEY])
+    ids = store.drawer(Listing).ids_of([(kind, None, paths[0]) for kind in _BY_KEY])
     for kind in ("note", "media", "conversation", "character", "prompt"):
         ids += store.drawer(LastingNames).named(kind, paths[0])[:MOST_SUGGESTED]
-    called = [item.uri for item in store.items(list(dict.fromkeys(ids))[:MOST_SUGGESTED])]
+    called = [item.uri for item in store.drawer(Items).get(list(dict.fromkeys(ids))[:MOST_SUGGESTED])]
     files = nearest(paths[0], store.document_files()[1], most=MOST_SUGGESTED, furthest=_FURTHEST)
     return [*called, *files][:MOST_SUGGESTED]

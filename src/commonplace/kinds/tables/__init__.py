@@ -18,6 +18,8 @@ from commonplace.kinds.tables.table_lines import Exchange
 from commonplace.kinds.tables.tool_instances import Instances
 from commonplace.model import JSON, Filter
 from commonplace.space import Space
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.table_rows import TableRow, ToolRow
 
 
@@ -81,19 +83,21 @@ class Tables:
             current_items = self._known(current) if current else set()
             stray = [item for item in self._all(table) if item not in current_items]
             if not dry_run:
-                self.store.delete(stray)
+                self.store.drawer(Items).delete(stray)
             return len(stray), len(current_items)
 
     def _known(self, table: TableRow) -> set[int]:
         """Return the indexed nodes of all generations in use."""
         items: set[int] = set()
         for generation in table.kept_generations:
-            items.update(self.store.node_ids(table.id, generation, "", after=0, upto=self.store.last_item(), limit=-1))
+            items.update(
+                self.store.node_ids(table.id, generation, "", after=0, upto=self.store.drawer(Items).last(), limit=-1)
+            )
         return items
 
     def _all(self, table: TableRow) -> list[int]:
         """Return all indexed nodes of a table."""
-        items: list[int] = self.store.select(Filter(kinds=("table",), parents=(table.id,))).tolist()
+        items: list[int] = self.store.drawer(Listing).select(Filter(kinds=("table",), parents=(table.id,))).tolist()
         return items
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from commonplace.kinds.tables.nodes import Rules, node_key
 from commonplace.kinds.tables.pointers import Tokens, render
 from commonplace.kinds.tables.values import LARGEST, check, read
 from commonplace.model import JSON, Item
+from commonplace.store.items import Items
 from commonplace.store.shredding import INDEX, dumps, size_of
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import Missing, TableRow
@@ -161,7 +162,9 @@ class Writing:
 
     def _record(self, edits: Edits, container: Tokens) -> Item | None:
         """Return the item of a container's own record, or None."""
-        return self._store.item("table", edits.table.id, node_key(container, edits.table.generation), body=False)
+        return self._store.drawer(Items).find(
+            "table", edits.table.id, node_key(container, edits.table.generation), body=False
+        )
 
     # operations of the tool types
 

@@ -20,6 +20,7 @@ from commonplace.index.base import Progress, ServiceIndex
 from commonplace.ingest.embedding import Embedding
 from commonplace.kinds.tables.indexing import Indexer
 from commonplace.model import item_of
+from commonplace.store.items import Items
 from commonplace.store.rows import LONGEST_WAIT
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import Nodes, TableJob, TableRow
@@ -196,7 +197,7 @@ class Jobs:
         deadline = time.monotonic() + STEP_S
         while time.monotonic() < deadline:
             ids = self._store.node_ids(
-                table.id, generation, "", after=checkpoint, upto=self._store.last_item(), limit=EMBEDDED
+                table.id, generation, "", after=checkpoint, upto=self._store.drawer(Items).last(), limit=EMBEDDED
             )
             if not ids:
                 return self._embed_written(table, generation, since)
@@ -237,8 +238,8 @@ class Jobs:
             if current is None or current.leaving is None:
                 return
             old = current.leaving
-            ids = self._store.node_ids(table.id, old, "", after=0, upto=self._store.last_item(), limit=500)
-            self._store.delete(ids)
+            ids = self._store.node_ids(table.id, old, "", after=0, upto=self._store.drawer(Items).last(), limit=500)
+            self._store.drawer(Items).delete(ids)
             self._store.drop_dirty_of(table.number, old)
             if not ids:
                 self._store.change_table(replace(current, leaving=None))

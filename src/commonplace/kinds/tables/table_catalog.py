@@ -16,6 +16,7 @@ from commonplace.kinds.tables.nodes import ChunkSizes
 from commonplace.kinds.tables.pointers import parse, tokens
 from commonplace.kinds.tables.values import check
 from commonplace.model import JSON
+from commonplace.store.items import Items
 from commonplace.store.shredding import dumps
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import Missing, ProjectRow, TableRow, ToolRow
@@ -154,8 +155,10 @@ class Catalog:
             current = self._writing.current(table, None)
             tools = len(self._store.tools(table.number))
             for generation in current.kept_generations:
-                ids = self._store.node_ids(table.id, generation, "", after=0, upto=self._store.last_item(), limit=-1)
-                self._store.delete(ids)
+                ids = self._store.node_ids(
+                    table.id, generation, "", after=0, upto=self._store.drawer(Items).last(), limit=-1
+                )
+                self._store.drawer(Items).delete(ids)
             self._store.drop_table(table.number)
             return tools
 

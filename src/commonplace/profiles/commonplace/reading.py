@@ -9,6 +9,7 @@ from itertools import accumulate
 from commonplace.errors import CommonplaceError, NotFound
 from commonplace.model import JSON, Chunk, Item, uri_of
 from commonplace.space import Space
+from commonplace.store.chunks import Chunks
 from commonplace.store.messages import Messages
 from commonplace.text.text_lines import line_starts, split_lines
 from commonplace.text.token_estimates import estimate, reach, safe_cut
@@ -137,7 +138,7 @@ def _later(passage: TextRange, line: int) -> TextRange:
 
 def _chunks_of(space: Space, item: Item) -> list[Chunk]:
     """Return an item's chunks; none for a conversation, whose messages have their own."""
-    return space.store.chunks_of(item.id) if item.kind != "conversation" else []
+    return space.store.drawer(Chunks).of(item.id) if item.kind != "conversation" else []
 
 
 def _spanned(place: TextRange, chunks: list[Chunk], first: int, last: int) -> TextRange:

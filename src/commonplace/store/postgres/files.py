@@ -23,7 +23,7 @@ class PostgresFiles(PostgresItems):
     @reads
     def collections(self) -> list[Item]:
         ids = [item_id for (item_id,) in self._all("select id from items where kind = 'collection' order by key")]
-        return self.items(ids)
+        return self.drawer(Items).get(ids)
 
     @reads
     def file_records(self, collection: str) -> dict[str, FileRecord]:
@@ -63,7 +63,7 @@ class PostgresFiles(PostgresItems):
 
     @writes
     def drop_collection(self, collection: str) -> int:
-        item = self.item("collection", None, collection, body=False)
+        item = self.drawer(Items).find("collection", None, collection, body=False)
         documents = self._documents(collection)
         self._remove_documents([*documents, *([item.id] if item else [])])
         self._run("delete from files where collection = %s", (collection,))
@@ -73,7 +73,7 @@ class PostgresFiles(PostgresItems):
 
     @writes
     def rename_collection(self, old: str, new: str) -> None:
-        item = self.item("collection", None, old, body=False)
+        item = self.drawer(Items).find("collection", None, old, body=False)
         if item is None:
             raise NotFound(f"Collection not found: {old}")
         documents = self._all(
@@ -109,7 +109,7 @@ class PostgresFiles(PostgresItems):
         result: FolderResult,
         orphans: set[bytes],
     ) -> FolderResult:
-        old = self.item("document", collection, record.path, body=False)
+        old = self.drawer(Items).find("document", collection, record.path, body=False)
         item_id = self.drawer(Items).store([write], now, orphans)[0]
         version = int(self._one("select version from items where id = %s", (item_id,)))
         self._put_record(collection, record._replace(version=version))

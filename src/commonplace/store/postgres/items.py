@@ -12,21 +12,16 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
-from commonplace.model import (
-    Draft,
-    Filter,
-    Item,
-)
+from commonplace.model import JSON, Change, Draft, IndexedItem, Item
 from commonplace.store.change_log import ChangeLog
-from commonplace.store.filters import Compiled, fold_value
-from commonplace.store.items import Items
+from commonplace.store.chunks import Chunks
+from commonplace.store.filters import fold_value
 from commonplace.store.postgres.connection import PostgresDatabase
-from commonplace.store.postgres.filters import compile_filter
 from commonplace.store.postgres.pooling import Connection
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.server_session import PostgresSession
 from commonplace.store.postgres.urls import shown
-from commonplace.store.rows import NumberedWrite, Write
+from commonplace.store.rows import NumberedWrite
 from commonplace.store.session import D
 from commonplace.store.spelling import folded, name_backwards, name_hash
 from commonplace.text.outline import Outline
@@ -113,23 +108,17 @@ class PostgresItems:
     def log(self) -> str | None:
         return self.drawer(ChangeLog).identity
 
-    def put(self, writes: Sequence[Write]) -> list[Item]:
-        return self.drawer(Items).put(writes)
+    def last_change(self) -> int:
+        return self.drawer(ChangeLog).last()
 
-    def delete(self, item_ids: Sequence[int], expected_version: int | None = None) -> int:
-        return self.drawer(Items).delete(item_ids, expected_version)
+    def changes(self, after: int, limit: int) -> list[Change]:
+        return self.drawer(ChangeLog).changes(after, limit)
 
-    def item(self, kind: str, parent: str | None, key: str, *, body: bool = True) -> Item | None:
-        return self.drawer(Items).find(kind, parent, key, body=body)
+    def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:
+        return self.drawer(Chunks).indexed(item_ids)
 
-    def items(self, item_ids: Sequence[int], *, body: bool = False) -> list[Item]:
-        return self.drawer(Items).get(item_ids, body=body)
-
-    def heads(self, item_ids: Sequence[int], length: int) -> list[Item]:
-        return self.drawer(Items).heads(item_ids, length)
-
-    def last_item(self) -> int:
-        return self.drawer(Items).last()
+    def metrics(self) -> dict[str, JSON]:
+        return self._database.metrics()
 
     def _put_titled(self, item_id: int, draft: Draft, old: Item | None) -> None:
         """Store the name of an item that has a record."""
@@ -164,9 +153,6 @@ class PostgresItems:
 
     def _clear_outlines(self, item_ids: Sequence[int]) -> None:
         pass
-
-    def _compiled(self, filter: Filter) -> Compiled:
-        return compile_filter(filter)
 
 
 class _DocumentHooks:

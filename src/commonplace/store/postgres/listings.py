@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.model import JSON, Filter
 from commonplace.store.postgres.items import PostgresItems, reads
-from commonplace.store.rows import ALL_TAGS, MOST_ACTIVE, MOST_TAGS, Moment, Tally, ThreadRow
+from commonplace.store.rows import MOST_ACTIVE, MOST_TAGS, Moment, Tally, ThreadRow
 
-_IS_ENTRY = "exists (select 1 from memories where memories.item_id = items.id)"
 _ONE = {
     "images": "select coalesce(sum(images), 0) from memories where images > 0",
     "superseded": "select count(distinct older) from supersessions",
@@ -28,12 +26,6 @@ class PostgresListings(PostgresItems):
     """Lists and counts of what is stored."""
 
     @reads
-    def matching(self, filter: Filter, item_ids: Sequence[int]) -> dict[int, int]:
-        where, values = self._of_entries(filter)
-        query = f"select id, created_at from items where id = any(%(among)s::bigint[]) and {where}"
-        return dict(self._all(query, {**values, "among": list(item_ids)}))
-
-    @reads
     def entry_times(self, item_ids: Sequence[int] | None = None) -> list[Moment]:
         if item_ids is None:
             rows = self._all("select item_id, created_at from memories order by item_id")
@@ -41,33 +33,6 @@ class PostgresListings(PostgresItems):
             query = "select item_id, created_at from memories where item_id = any(%s::bigint[]) order by item_id"
             rows = self._all(query, (list(item_ids),))
         return [Moment(*row) for row in rows]
-
-    @reads
-    def newest(
-        self, filter: Filter, *, limit: int, after: Moment | None = None, upto: int | None = None
-    ) -> list[Moment]:
-        where, values = self._of_entries(filter)
-        if after is not None:
-            where += " and (items.created_at, items.id) < (%(time)s, %(item)s)"
-            values |= {"time": after.created_at, "item": after.item_id}
-        if upto is not None:
-            where += " and items.id <= %(upto)s"
-            values["upto"] = upto
-        rows = self._all(
-            f"select id, created_at from items where {where} order by created_at desc, id desc limit %(limit)s",
-            {**values, "limit": limit},
-        )
-        return [Moment(*row) for row in rows]
-
-    def _of_entries(self, filter: Filter) -> tuple[str, dict[str, Any]]:
-        where, values = self._compiled(filter)
-        return (f"{where} and {_IS_ENTRY}" if filter.entries is not None else where), dict(values)
-
-    @reads
-    def plan(self, filter: Filter) -> str:
-        where, values = self._compiled(filter)
-        query = f"explain select id from items where {where} order by created_at desc, id desc"
-        return "\n".join(line for (line,) in self._all(query, values))
 
     @reads
     def threads(self, *, limit: int, offset: int) -> tuple[list[ThreadRow], int]:
@@ -85,18 +50,6 @@ class PostgresListings(PostgresItems):
             (limit if limit >= 0 else None, offset),
         )
         return [ThreadRow(*row) for row in rows], int(self._one("select count(*) from memory_threads"))
-
-    def metrics(self) -> dict[str, JSON]:
-        return {
-            "active_connections": self._database.connections,
-            "total_queries": self._database.uses,
-            "failed_queries": self._database.failures,
-            "circuit_state": "healthy",
-        }
-
-    @reads
-    def tags(self) -> dict[str, int]:
-        return dict(self._all(ALL_TAGS))
 
     @reads
     def tally(self) -> Tally:

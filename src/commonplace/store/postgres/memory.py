@@ -10,11 +10,11 @@ from decimal import Decimal
 from typing import Any
 
 from commonplace.model import Draft, Filter
-from commonplace.store.filters import Compiled, path_from
+from commonplace.store.filters import path_from
 from commonplace.store.items import Items
-from commonplace.store.postgres.filters import HEAD, compile_filter, kept_values
-from commonplace.store.postgres.finding import PostgresFinding
-from commonplace.store.postgres.items import reads, writes
+from commonplace.store.listing import Listing
+from commonplace.store.postgres.filters import HEAD, kept_values
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.rows import ENTRY_BATCH, MOST_NUMBER, EntryRow, Past, Said, Write
 from commonplace.store.shaping import is_number, json_text, now_micros
 
@@ -26,7 +26,7 @@ _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
 _NEXT = "(select coalesce(max(id), 0) + 1 from {})"
 
 
-class PostgresEntryRows(PostgresFinding):
+class PostgresEntryRows(PostgresItems):
     """Numbers, threads, expiry, supersession, history, and the metadata fields that are indexed."""
 
     @reads
@@ -218,7 +218,7 @@ class PostgresEntryRows(PostgresFinding):
             )
         )
         after = 0
-        while items := self.scan(Filter(kinds=("memory",)), after=after, limit=ENTRY_BATCH):
+        while items := self.drawer(Listing).scan(Filter(kinds=("memory",)), after=after, limit=ENTRY_BATCH):
             after = items[-1].id
             for item in items:
                 self._hold(item.id, field, kept_values(item.metadata, path))
@@ -268,10 +268,6 @@ class PostgresEntryRows(PostgresFinding):
                    and not exists (select 1 from metadata_holders where metadata_holders.value = metadata_values.id)""",
                 ([value for (value,) in held],),
             )
-
-    def _compiled(self, filter: Filter) -> Compiled:
-        """Return a filter as SQL that uses the indexes of metadata where only entries are searched."""
-        return compile_filter(filter, self._fields() if filter.where and filter.kinds == ("memory",) else {})
 
 
 def _entry(row: tuple[Any, ...]) -> EntryRow:

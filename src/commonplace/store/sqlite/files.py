@@ -28,7 +28,7 @@ class SqliteFiles(SqliteItems):
     def collections(self) -> list[Item]:
         db = self._database.reading()
         ids = [item_id for (item_id,) in db.execute("select id from items where kind = 'collection' order by key")]
-        return self.items(ids)
+        return self.drawer(Items).get(ids)
 
     @guarded
     def file_records(self, collection: str) -> dict[str, FileRecord]:
@@ -72,7 +72,7 @@ class SqliteFiles(SqliteItems):
     @guarded
     def drop_collection(self, collection: str) -> int:
         with self._database.writing() as db:
-            item = self.item("collection", None, collection, body=False)
+            item = self.drawer(Items).find("collection", None, collection, body=False)
             documents = self._documents(db, collection)
             self._remove_documents([*documents, *([item.id] if item else [])])
             db.execute("delete from files where collection = ?", (collection,))
@@ -83,7 +83,7 @@ class SqliteFiles(SqliteItems):
     @guarded
     def rename_collection(self, old: str, new: str) -> None:
         with self._database.writing() as db:
-            item = self.item("collection", None, old, body=False)
+            item = self.drawer(Items).find("collection", None, old, body=False)
             if item is None:
                 raise NotFound(f"Collection not found: {old}")
             db.execute("update items set key = :new, title = :new where id = :id", {"new": new, "id": item.id})

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from commonplace.model import Filter, Item
+from commonplace.model import JSON, Change, IndexedItem, Item
 from commonplace.store.change_log import ChangeLog
-from commonplace.store.filters import Compiled
-from commonplace.store.items import Items
-from commonplace.store.rows import NumberedWrite, Write
+from commonplace.store.chunks import Chunks
+from commonplace.store.rows import NumberedWrite
 from commonplace.store.session import D
 from commonplace.store.sqlite.connection import SqliteDatabase, explained
 from commonplace.store.sqlite.file_session import SqliteSession
-from commonplace.store.sqlite.filters import compile_filter
 
 if TYPE_CHECKING:
     from commonplace.text.outline import Outline
@@ -75,23 +73,17 @@ class SqliteItems:
     def log(self) -> str | None:
         return self.drawer(ChangeLog).identity
 
-    def put(self, writes: Sequence[Write]) -> list[Item]:
-        return self.drawer(Items).put(writes)
+    def last_change(self) -> int:
+        return self.drawer(ChangeLog).last()
 
-    def delete(self, item_ids: Sequence[int], expected_version: int | None = None) -> int:
-        return self.drawer(Items).delete(item_ids, expected_version)
+    def changes(self, after: int, limit: int) -> list[Change]:
+        return self.drawer(ChangeLog).changes(after, limit)
 
-    def item(self, kind: str, parent: str | None, key: str, *, body: bool = True) -> Item | None:
-        return self.drawer(Items).find(kind, parent, key, body=body)
+    def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:
+        return self.drawer(Chunks).indexed(item_ids)
 
-    def items(self, item_ids: Sequence[int], *, body: bool = False) -> list[Item]:
-        return self.drawer(Items).get(item_ids, body=body)
-
-    def heads(self, item_ids: Sequence[int], length: int) -> list[Item]:
-        return self.drawer(Items).heads(item_ids, length)
-
-    def last_item(self) -> int:
-        return self.drawer(Items).last()
+    def metrics(self) -> dict[str, JSON]:
+        return self._database.metrics()
 
     def _put_entries(self, db: apsw.Connection, kept: Sequence[NumberedWrite]) -> None:
         """Store the rest of memory entries; see `memory.SqliteEntryRows`."""
@@ -112,9 +104,6 @@ class SqliteItems:
     @staticmethod
     def _clear_outlines(db: apsw.Connection, item_ids: Sequence[int]) -> None:
         pass
-
-    def _compiled(self, filter: Filter) -> Compiled:
-        return compile_filter(filter)
 
 
 class _EntryHooks:

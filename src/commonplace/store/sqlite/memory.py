@@ -12,14 +12,13 @@ from typing import Any
 import apsw
 
 from commonplace.model import JSON, Filter
-from commonplace.store.filters import Compiled, path_from, shapes
+from commonplace.store.filters import path_from, shapes
 from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.rows import ENTRY_BATCH, MOST_NUMBER, EntryRow, NumberedWrite, Past, Said, Write
 from commonplace.store.shaping import is_number, json_text, now_micros
 from commonplace.store.sqlite.connection import explained
-from commonplace.store.sqlite.filters import compile_filter
-from commonplace.store.sqlite.finding import SqliteFinding
-from commonplace.store.sqlite.items import guarded
+from commonplace.store.sqlite.items import SqliteItems, guarded
 from commonplace.store.sqlite.rows import hold_values
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
@@ -27,7 +26,7 @@ _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select group_concat(older) from supersessions where newer = id)"""
 
 
-class SqliteEntryRows(SqliteFinding):
+class SqliteEntryRows(SqliteItems):
     """Numbers, threads, expiry, supersession, history, and the metadata fields that are indexed."""
 
     @contextmanager
@@ -226,7 +225,7 @@ class SqliteEntryRows(SqliteFinding):
             if not db.changes():
                 return
             field, after = db.last_insert_rowid(), 0
-            while items := self.scan(Filter(kinds=("memory",)), after=after, limit=ENTRY_BATCH):
+            while items := self.drawer(Listing).scan(Filter(kinds=("memory",)), after=after, limit=ENTRY_BATCH):
                 after = items[-1].id
                 values = [((field, *kept), item.id) for item in items for kept in shapes(item.metadata, path)]
                 hold_values(db, values)
@@ -277,11 +276,6 @@ class SqliteEntryRows(SqliteFinding):
                    and not exists (select 1 from metadata_holders where value = metadata_values.id)""",
                 (json.dumps(list(held)),),
             )
-
-    def _compiled(self, filter: Filter) -> Compiled:
-        """Return a filter as SQL that uses the indexes of metadata where only entries are searched."""
-        fields = self._fields(self._database.reading()) if filter.where and filter.kinds == ("memory",) else {}
-        return compile_filter(filter, fields)
 
 
 def _is_entry(kept: NumberedWrite) -> bool:

@@ -16,13 +16,12 @@ from commonplace.store.sqlite.care import SqliteCare
 from commonplace.store.sqlite.connection import explained, load_migrations
 from commonplace.store.sqlite.files import SqliteFiles
 from commonplace.store.sqlite.items import guarded
-from commonplace.store.sqlite.keeping import SqliteKeeping
 from commonplace.store.sqlite.listings import SqliteListings
 from commonplace.store.sqlite.memory import SqliteEntryRows
 from commonplace.store.sqlite.naming import SqliteNames
 from commonplace.store.sqlite.outlines import SqliteOutlines
 from commonplace.store.sqlite.table_nodes import SqliteTableNodes
-from commonplace.store.sqlite.vectors import SqliteVectors
+from commonplace.store.stored_settings import StoredSettings
 
 
 class SqliteStore(
@@ -32,8 +31,6 @@ class SqliteStore(
     SqliteOutlines,
     SqliteTableNodes,
     SqliteFiles,
-    SqliteVectors,
-    SqliteKeeping,
     SqliteCare,
 ):
     """A store on one SQLite file, with everything that `TableStore` promises."""
@@ -131,7 +128,7 @@ def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
                 raise StorageBroken(f"{backup} is no sound backup: {part} is not ours or missing. Nothing was changed.")
             if problems := copy.check():
                 raise StorageBroken(f"{backup} is no sound backup: {problems[0]}. Nothing was changed.")
-        copy.set_setting("identity", uuid4().hex[:12])
+        copy.drawer(StoredSettings).set("identity", uuid4().hex[:12])
         yield copy
 
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from commonplace.model import JSON
 from commonplace.store.places import around, is_stale, place_number, plain
 from commonplace.store.shaping import PASSAGE_COLUMNS, chunk_from, ids_from, json_text, json_value, now_micros
-from commonplace.store.sqlite.finding import SqliteFinding
 from commonplace.store.sqlite.items import consistent, guarded
 from commonplace.store.sqlite.tables import SqliteTableRows
 from commonplace.store.table_rows import (
@@ -29,7 +28,7 @@ from commonplace.store.table_rows import (
 _LAST = "select seq from sqlite_sequence where name = 'items'"  # the largest id ever given out
 
 
-class SqliteTableNodes(SqliteTableRows, SqliteFinding):
+class SqliteTableNodes(SqliteTableRows):
     """Nodes by the places they are inside of, dirty places, and jobs."""
 
     # nodes
