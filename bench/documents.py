@@ -25,6 +25,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from commonplace.kinds.documents.collection_files import CollectionFiles
+from commonplace.kinds.documents.outlines import Outlines
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.profiles.registry import profile
@@ -52,7 +54,7 @@ def main() -> None:
         corpus = Corpus()
         with Library.open(home, settings=Settings(home=home, models=home / "models", model="static")) as library:
             fill(library, home, corpus, options.documents)
-            total = library.store.document_counts([COLLECTION])[COLLECTION]
+            total = library.store.drawer(Outlines).counts([COLLECTION])[COLLECTION]
             print(f"{total:,} documents; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
             rows = []
             for row in Bench(library, corpus, total).rows():
@@ -68,7 +70,7 @@ def main() -> None:
 
 def fill(library: Library, home: Path, corpus: Corpus, count: int) -> None:
     """Documents with titles, sections and code in them, indexed and embedded."""
-    if library.store.document_counts([COLLECTION]):
+    if library.store.drawer(Outlines).counts([COLLECTION]):
         return
     root = home / "empty"
     root.mkdir(parents=True, exist_ok=True)
@@ -151,7 +153,7 @@ class Bench:
         return str(self._library.store.drawer(Items).find("document", COLLECTION, document).body)
 
     def _naive_page(self, number: int) -> list[tuple[str, str, int]]:
-        keys = sorted(self._library.store.document_versions(COLLECTION))[number // 100 * 100 :][:100]
+        keys = sorted(self._library.store.drawer(CollectionFiles).versions(COLLECTION))[number // 100 * 100 :][:100]
         texts = ((name, self._body(name)) for name in keys)
         return [(name, found[2] if (found := _HEADING.search(text)) else name, len(text)) for name, text in texts]
 

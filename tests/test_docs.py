@@ -43,6 +43,17 @@ def test_the_python_example_of_the_readme_opens_the_library_of_the_command_line(
     assert "Oolong wants water" in user.run("get", "notes://tea").stdout
 
 
+def test_the_examples_of_the_python_page_run_one_after_the_other(tmp_path: Path) -> None:
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf-8"), re.DOTALL)
+    user = FreshUser(tmp_path, COMMONPLACE_MODEL="static")
+    printed = user.program(sys.executable, "-c", "".join(examples)).stdout.splitlines()
+    assert printed[0] == "notes://tea 1"
+    assert "1 new, 0 unchanged" in printed
+    assert "['Bread', 'Baking']" in printed
+    assert "not_found - There is no notes://coffee. Find it with a search." in printed
+    assert printed[-1] == "[]"
+
+
 def test_every_command_the_readme_names_exists() -> None:
     named = re.findall(r"^    commonplace (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert named

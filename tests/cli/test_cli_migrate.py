@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.collection_files import CollectionFiles
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store import SqliteStore
@@ -92,7 +94,7 @@ def fill(home: Path, space: str = "default") -> None:
         store.keep_past(entry.id, Past(1, 7, "before", {}, (), ()), 9)
         document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
         record = FileRecord("a.md", 1, 2, 2**63 - 1, b"\1" * 32, 4, "text-1", "", 0)
-        store.change_folder(FolderChange("c", [(document, record)], (), (), ()))
+        store.drawer(CollectionFiles).change(FolderChange("c", [(document, record)], (), (), ()))
         store.drawer(Items).put([prepare(Draft("message", "m", parent="talk", body="hi", fields={"index": 0}))])
         store.index_field(("k",))
         store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
@@ -118,9 +120,9 @@ def content(store: Any) -> Any:
     return (
         items, [chunks.of(item) for item in ids], store.changes(0, 9999), keys.tolist(), vectors.tolist(),
         [store.drawer(Attachments).of(item) for item in ids], store.entries_of(ids), store.past(ids),
-        store.threads(limit=9, offset=0), store.superseded_items(), embeddings.models(), names.uids(ids),
-        store.docids(ids),
-        store.file_records("c"), marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
+        store.threads(limit=9, offset=0), store.superseded_items(), store.drawer(Embeddings).models(), names.uids(ids),
+        store.drawer(DocumentNames).docids(ids), store.drawer(CollectionFiles).records("c"),
+        marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
         sources.find("note", "file", ""), store.indexed_fields(), store.drawer(Items).last(), store.next_entry(),
         store.drawer(JobQueue).total(), store.drawer(StoredSettings).get("model"),
         store.tables(), store.tools(), store.instances(), store.bindings(),

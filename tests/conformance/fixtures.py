@@ -22,10 +22,10 @@ from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.library import Library
 from commonplace.model import JSON, Draft
 from commonplace.server.mcp import Context, VisitorOf, make_server
 from commonplace.server.service import Service
+from commonplace.space import Space
 from commonplace.store.listing import Listing
 from commonplace.tools.profile import Profile, Prompts, Registry, Resources
 from commonplace.tools.schema import Schema, obj
@@ -105,14 +105,14 @@ def _work_on(call: Call) -> Answer:
 
 def _adds(kind: str) -> Callable[[Call], Answer]:
     def add(call: Call) -> Answer:
-        call.library.put(Draft(kind, uuid4().hex, body="A fixture."))
+        call.space.put(Draft(kind, uuid4().hex, body="A fixture."))
         return Reply([_text(f"There is one {kind} more.")])
 
     return add
 
 
-def _count(kind: str) -> Callable[[Library], int]:
-    return lambda library: library.store.drawer(Listing).counts().get(kind, 0)
+def _count(kind: str) -> Callable[[Space], int]:
+    return lambda space: space.store.drawer(Listing).counts().get(kind, 0)
 
 
 SCHEMA_2020_12: Schema = {

@@ -93,7 +93,7 @@ def engine(
     return Hybrid(
         library.store,
         library.lexical,
-        library._semantic,
+        library.semantic,
         lacking,
         budgets=budgets,
         generator=generator,

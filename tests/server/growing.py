@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from commonplace.errors import NotFound
-from commonplace.library import Library
 from commonplace.model import JSON, Draft
 from commonplace.profiles import registry
 from commonplace.server.auth import make_gate
@@ -16,6 +15,7 @@ from commonplace.server.mcp import serve_stdio
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service
 from commonplace.settings import Settings
+from commonplace.space import Space
 from commonplace.store.listing import Listing
 from commonplace.tools.profile import Profile, Prompts, Resources
 from commonplace.tools.schema import choice, obj, text
@@ -23,16 +23,16 @@ from commonplace.tools.tool import ADDS, Answer, Call, Tool
 
 
 def add(call: Call, given: Mapping[str, JSON]) -> Answer:
-    call.library.put(Draft(given["kind"], given["name"], body="Something to start from."))
+    call.space.put(Draft(given["kind"], given["name"], body="Something to start from."))
     return {"added": given["name"]}
 
 
-def count(kind: str) -> Callable[[Library], int]:
-    return lambda library: library.store.drawer(Listing).counts().get(kind, 0)
+def count(kind: str) -> Callable[[Space], int]:
+    return lambda space: space.store.drawer(Listing).counts().get(kind, 0)
 
 
 def page(call: Call, cursor: str | None) -> tuple[Sequence[Mapping[str, JSON]], str | None]:
-    return [{"name": f"prompt {number}"} for number in range(count("prompt")(call.library))], None
+    return [{"name": f"prompt {number}"} for number in range(count("prompt")(call.space))], None
 
 
 def nothing(call: Call, name: str, *more: object) -> Mapping[str, JSON]:

@@ -41,6 +41,7 @@ from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
 from commonplace.settings import Settings
 from commonplace.store.sqlite.accounts import Accounts
+from kit.answers import present
 from opening import library_settings
 from serving import served
 
@@ -107,10 +108,10 @@ def test_a_client_of_the_stateless_era_hears_of_a_list_that_changed(
 ) -> None:
     async def main() -> None:
         async with through(door, tmp_path, port, "auto") as client:
-            assert client.server_capabilities.prompts.list_changed
-            assert client.server_capabilities.resources.list_changed
-            assert not client.server_capabilities.tools.list_changed
-            assert not client.server_capabilities.resources.subscribe
+            assert present(client.server_capabilities.prompts).list_changed
+            assert present(client.server_capabilities.resources).list_changed
+            assert not present(client.server_capabilities.tools).list_changed
+            assert not present(client.server_capabilities.resources).subscribe
             async with client.listen(
                 prompts_list_changed=True, tools_list_changed=True, resource_subscriptions=["notes://tea"]
             ) as changes:
@@ -133,9 +134,9 @@ def test_a_client_of_the_handshake_era_hears_of_a_list_that_changed(
     async def main() -> None:
         heard = Heard()
         async with through(door, tmp_path, port, "legacy", heard) as client:
-            assert client.server_capabilities.prompts.list_changed
-            assert client.server_capabilities.resources.list_changed
-            assert not client.server_capabilities.tools.list_changed
+            assert present(client.server_capabilities.prompts).list_changed
+            assert present(client.server_capabilities.resources).list_changed
+            assert not present(client.server_capabilities.tools).list_changed
             await told_at_last(client, heard)
             await add(client, "nothing listed", kind="message")
             await add(client, "a note", kind="note")
@@ -272,7 +273,7 @@ def test_a_profile_whose_lists_stay_promises_nothing(port: int) -> None:
         with anyio.fail_after(60):
             for era in ("legacy", "auto"):
                 async with Client(f"http://127.0.0.1:{port}/mcp", mode=era) as client:
-                    assert not client.server_capabilities.tools.list_changed
+                    assert not present(client.server_capabilities.tools).list_changed
 
     anyio.run(main)
 

@@ -19,6 +19,7 @@ from commonplace.server.auth import make_gate
 from commonplace.server.http import make_app
 from commonplace.store.sqlite.accounts import Accounts
 from commonplace.tools.view import View
+from kit.answers import text_of
 from kit.forked import forked, forked_server
 from opening import library_settings
 from serving import served
@@ -62,19 +63,19 @@ def test_a_client_uses_every_tool_over_stdio(home: Path) -> None:
                 tools = (await client.list_tools()).tools
                 assert len(tools) == 8
                 listed = await client.call_tool("documents_list_collections", {})
-                assert json.loads(listed.content[0].text) == listed.structured_content["collections"]
+                assert json.loads(text_of(listed)) == listed.structured_content["collections"]
                 found = await client.call_tool("documents_search", {"query": "oolong"})
-                assert json.loads(found.content[0].text) == found.structured_content["results"]
+                assert json.loads(text_of(found)) == found.structured_content["results"]
                 for name, arguments in calls:
                     answer = await client.call_tool(name, arguments)
                     assert not answer.is_error, name
-                    assert json.loads(answer.content[0].text) == answer.structured_content
+                    assert json.loads(text_of(answer)) == answer.structured_content
                 missing = await client.call_tool("documents_get_document", {**place, "document": "b.md"})
                 assert not missing.is_error
-                assert missing.content[0].text.startswith('Document "b.md" not found in collection "guide".')
+                assert text_of(missing).startswith('Document "b.md" not found in collection "guide".')
                 unknown = await client.call_tool("documents_get_document", {**place, "collection": "gide"})
                 assert unknown.is_error
-                assert unknown.content[0].text.startswith('Collection "gide" not found.')
+                assert text_of(unknown).startswith('Collection "gide" not found.')
                 assert unknown.structured_content["error"]["code"] == "collection_not_found"
 
     anyio.run(main)

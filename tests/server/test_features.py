@@ -28,6 +28,7 @@ from commonplace.settings import Settings
 from commonplace.tools.profile import Profile, Prompts, Registry, Resources
 from commonplace.tools.schema import obj
 from commonplace.tools.tool import READ_ONLY, Call, Reply, Tool
+from kit.answers import text_of
 
 ERAS = ["legacy", "2026-07-28"]
 STARTED, GO_ON = threading.Event(), threading.Event()
@@ -166,8 +167,8 @@ def test_a_bug_is_a_sentence_with_a_reference(client: Client, caplog: pytest.Log
             assert failed.is_error
             error = failed.structured_content["error"]
             assert error["code"] == "internal"
-            assert error["reference"] in failed.content[0].text
-            assert "secret" not in failed.content[0].text
+            assert error["reference"] in text_of(failed)
+            assert "secret" not in text_of(failed)
             assert error["reference"] in caplog.text
             assert "the secret of the handler" in caplog.text
 

@@ -37,6 +37,7 @@ from commonplace.settings import Settings
 from commonplace.tools.profile import Profile, Registry
 from commonplace.tools.schema import obj
 from commonplace.tools.tool import ADDS, READ_ONLY, Call, Reply, Tool
+from kit.answers import text_of
 from kit.forked import forked_server
 from serving import served
 
@@ -227,7 +228,7 @@ def test_one_call_too_many_is_a_sentence_over_stdio(environment: dict[str, str])
                 assert not (await client.call_tool("status", {})).is_error
                 refused = await client.call_tool("status", {})
         assert refused.is_error
-        assert refused.content[0].text.startswith("status was called too often. Try again in ")
+        assert text_of(refused).startswith("status was called too often. Try again in ")
         assert refused.structured_content["error"]["code"] == "rate_limited"
 
     anyio.run(main)

@@ -22,6 +22,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
+from kit.answers import text_of
 from kit.forked import forked, forked_server
 
 ERAS = ["legacy", "2026-07-28"]
@@ -44,7 +45,7 @@ async def walk(client: Client) -> None:
     assert not found.is_error
     assert found.structured_content is not None
     assert found.structured_content["results"][0]["uri"] == "notes://tea"
-    assert json.loads(found.content[0].text) == found.structured_content
+    assert json.loads(text_of(found)) == found.structured_content
 
     tagged = await client.call_tool("search", {"query": "bread tea", "tags": ["FOOD"]})
     assert [hit["uri"] for hit in tagged.structured_content["results"]] == ["notes://bread"]
@@ -58,14 +59,14 @@ async def walk(client: Client) -> None:
     assert missing.structured_content["error"]["code"] == "not_found"
     wrong = await client.call_tool("search", {"query": "x", "limit": 1000, "colour": "red"})
     assert wrong.is_error
-    assert wrong.content[0].text.startswith('search has no argument "colour". It takes: query, limit')
+    assert text_of(wrong).startswith('search has no argument "colour". It takes: query, limit')
     assert wrong.structured_content["error"] == {
         "code": "unknown_argument",
-        "message": wrong.content[0].text,
+        "message": text_of(wrong),
         "argument": "colour",
     }
     beyond = await client.call_tool("search", {"query": "x", "limit": 1000})
-    assert beyond.content[0].text == "limit must be between 1 and 100, not 1000."
+    assert text_of(beyond) == "limit must be between 1 and 100, not 1000."
     assert beyond.structured_content["error"]["argument"] == "limit"
     with pytest.raises(MCPError, match="There is no tool 'frobnicate'"):
         await client.call_tool("frobnicate", {})
@@ -102,7 +103,7 @@ def test_an_agent_that_may_write_remembers_and_finds_it_at_once(environment: dic
             async with over_stdio(environment, "auto") as client:
                 refused = await client.call_tool("forget", {"uri": kept.structured_content["uri"]})
                 assert refused.structured_content["error"]["code"] == "writes_disabled"
-                assert "--allow-writes" in refused.content[0].text
+                assert "--allow-writes" in text_of(refused)
 
     anyio.run(main)
 

@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.locks import WATCH_LOCK
 from commonplace.library import Library, restore, space_folder
 from commonplace.server import watching
@@ -61,7 +62,7 @@ def until(so: Callable[[], object]) -> None:
 def documents(home: Path, name: str = "notes") -> set[str]:
     """The paths a library knows, seen by nobody but the store."""
     with Library.open(home, settings=library_settings(home)) as library:
-        return set(library.store.document_versions(name))
+        return set(library.store.drawer(CollectionFiles).versions(name))
 
 
 def is_watched(home: Path, space: str = "default") -> bool:
@@ -273,7 +274,7 @@ def filled(libraries: Libraries, tmp_path: Path, space: str) -> Path:
 
 def paths(libraries: Libraries, space: str) -> set[str]:
     with libraries.borrow(space) as library:
-        return set(library.store.document_versions("notes"))
+        return set(library.store.drawer(CollectionFiles).versions("notes"))
 
 
 def test_the_spaces_used_last_are_watched_and_no_more_than_some(
@@ -370,7 +371,7 @@ def test_a_folder_that_is_just_being_added_is_left_to_who_adds_it(
         until(lambda: "b.md" in paths(libraries, "anna"))
         assert library.folders.update("late").added == 1
         (tmp_path / "late" / "d.md").write_text("# Later\n", "utf-8")
-        until(lambda: "d.md" in library.store.document_versions("late"))
+        until(lambda: "d.md" in library.store.drawer(CollectionFiles).versions("late"))
 
 
 def test_a_folder_that_was_read_before_looks_were_noted_is_followed(
@@ -427,13 +428,13 @@ def test_a_folder_of_another_machine_is_left_alone_where_servers_share_a_databas
     try:
         watcher.visit(space)
         with elsewhere.borrow(space) as library:
-            until(lambda: "b.md" in library.store.document_versions("mine"))
+            until(lambda: "b.md" in library.store.drawer(CollectionFiles).versions("mine"))
             (mine / "c.md").write_text("# C\n", "utf-8")
-            until(lambda: "c.md" in library.store.document_versions("mine"))
-            assert set(library.store.document_versions("notes")) == {"a.md"}
+            until(lambda: "c.md" in library.store.drawer(CollectionFiles).versions("mine"))
+            assert set(library.store.drawer(CollectionFiles).versions("notes")) == {"a.md"}
             library.folders.update("notes")  # somebody here says that it is the same folder
             (root / "d.md").write_text("# D\n", "utf-8")
-            until(lambda: "d.md" in library.store.document_versions("notes"))
+            until(lambda: "d.md" in library.store.drawer(CollectionFiles).versions("notes"))
     finally:
         watcher.close()
         elsewhere.close()

@@ -28,6 +28,7 @@ from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.store import accounts as room
 from commonplace.store.postgres import PostgresAccounts
 from commonplace.store.sqlite.accounts import Accounts
+from kit.answers import present
 from opening import space_of
 from postgres_server import postgres
 
@@ -152,9 +153,9 @@ def test_a_key_revoked_here_is_refused_at_once_by_another_process(accounts: Any,
         assert other.stdout
 
         def asked() -> str:
-            other.stdin.write(key + "\n")
-            other.stdin.flush()
-            return other.stdout.readline()
+            present(other.stdin).write(key + "\n")
+            present(other.stdin).flush()
+            return present(other.stdout).readline()
 
         assert asked() == "True\n"
         accounts.revoke(key.split("_")[1])

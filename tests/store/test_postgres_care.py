@@ -18,6 +18,8 @@ import pytest
 
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.collection_files import CollectionFiles
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
@@ -60,7 +62,7 @@ def fill(store: Store) -> None:
         )
     document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
     record = FileRecord("a.md", 1, 2, 3, b"\1" * 32, 4, "text-1", "", 0)
-    store.change_folder(FolderChange("c", [(document, record)], (), (), ()))
+    store.drawer(CollectionFiles).change(FolderChange("c", [(document, record)], (), (), ()))
     store.drawer(Items).put([prepare(Draft("message", "m", parent="talk", body="hi", fields={"index": 0}))])
     store.drawer(StoredSettings).set("s", 1)
     store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
@@ -83,7 +85,9 @@ def content(store: Store) -> Any:
         [store.drawer(Attachments).of(item) for item in ids],
         store.entries_of(ids), store.threads(limit=9, offset=0), store.tally().common, store.superseded_items(),
         store.drawer(StoredSettings).get("s"), embeddings.models(), embeddings.total(embeddings.models()[0].id),
-        names.uids(ids), store.docids(ids), store.documents_by_end("a.md", "end", 9), store.file_records("c"),
+        names.uids(ids),
+        store.drawer(DocumentNames).docids(ids), store.drawer(DocumentNames).by_end("a.md", "end", 9),
+        store.drawer(CollectionFiles).records("c"),
         store.drawer(Messages).openings(["talk"]),
         marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"), sources.find("note", "file", ""),
         store.indexed_fields(), store.drawer(Items).last(), store.next_entry(), store.drawer(JobQueue).total(),
@@ -161,7 +165,7 @@ def test_texts_of_any_length_are_kept_and_found(store: Store) -> None:
     assert store.drawer(Listing).select(Filter(parents=(one,))).tolist() == [items[0].id, items[1].id, said.id]
     assert store.drawer(Listing).select(Filter(tags=(two,))).tolist() == [items[1].id]
     assert store.drawer(LastingNames).named("note", two) == [note.id]
-    assert [name.item_id for name in store.documents_by_end(two, "path", 9)[0]] == [items[1].id]
+    assert [name.item_id for name in store.drawer(DocumentNames).by_end(two, "path", 9)[0]] == [items[1].id]
     where = (Condition(("k",), "array_contains", one), Condition(("q",), "starts_with", "X" * 100))
     assert store.drawer(Listing).select(Filter(kinds=("memory",), where=where)).tolist() == [said.id]
     assert store.latest_entries([one], 5)[one][0].item_id == said.id
@@ -188,7 +192,7 @@ def test_a_backup_of_one_kind_of_store_is_taken_up_by_the_other(tmp_path: Path, 
     before = content(one)
     one.backup(tmp_path / "backup.db")
     assert sorted(path.name for path in tmp_path.glob("backup*")) == ["backup.db"]
-    one.put([prepare(Draft("note", "later", body="later"))])
+    one.drawer(Items).put([prepare(Draft("note", "later", body="later"))])
     other.restore(tmp_path / "backup.db")
     assert content(other) == before
     assert other.check() == []

@@ -18,6 +18,7 @@ import pytest
 from psycopg import errors, sql
 
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.knowledge.drawer import Cue, KeptAnswer, KeptAnswers, Records
 from commonplace.model import Draft, Filter
 from commonplace.store.attachments import Attachments
@@ -63,7 +64,7 @@ def filled(tmp_path: Path) -> Iterator[PostgresStore]:
     store.drawer(Embeddings).add(model, [(store.drawer(Chunks).of(note.id)[0].vector_key, b"\0\0")])
     document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
     record = FileRecord("a.md", 1, 2, 3, b"\1" * 32, 4, "text-1", "", 0)
-    store.change_folder(FolderChange("c", [(document, record)], (), (), ()))
+    store.drawer(CollectionFiles).change(FolderChange("c", [(document, record)], (), (), ()))
     store.drawer(JobQueue).enqueue("k", {})
     store.drawer(StoredSettings).set("s", 1)
     store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)

@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.collection_files import CollectionFiles
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import Draft, Filter
 from commonplace.store import SqliteStore
 from commonplace.store.embeddings import Embeddings
@@ -157,16 +159,16 @@ def test_many_documents_get_another_collection_with_as_many_statements_as_few(sq
 
     collection("few", 2)
     collection("many", 40)
-    few = changing(sqlite, lambda: sqlite.rename_collection("few", "a few"))
+    few = changing(sqlite, lambda: sqlite.drawer(CollectionFiles).rename("few", "a few"))
     before = sqlite.last_change()
-    assert changing(sqlite, lambda: sqlite.rename_collection("many", "very many")) == few
+    assert changing(sqlite, lambda: sqlite.drawer(CollectionFiles).rename("many", "very many")) == few
     renamed = sqlite.drawer(Listing).scan(Filter(parents=("very many",)))
     assert [(item.version, item.id) for item in renamed] == [
         (change.version, change.item_id) for change in sqlite.changes(before, 99)[1:]
     ]
     assert {item.version for item in renamed} == {2}
-    few = changing(sqlite, lambda: sqlite.drop_collection("a few"))
-    assert changing(sqlite, lambda: sqlite.drop_collection("very many")) == few
+    few = changing(sqlite, lambda: sqlite.drawer(CollectionFiles).drop("a few"))
+    assert changing(sqlite, lambda: sqlite.drawer(CollectionFiles).drop("very many")) == few
     assert sqlite.drawer(Listing).counts() == {}
     assert sqlite.check() == []
 
@@ -180,7 +182,7 @@ def test_documents_of_before_are_found_in_any_case_too(tmp_path: Path, monkeypat
         store.close()
     store = SqliteStore(tmp_path / "library.db")
     try:
-        names, total = store.documents_in_any_case("areas/über vim", 9, with_ending=False)
+        names, total = store.drawer(DocumentNames).in_any_case("areas/über vim", 9, with_ending=False)
         assert ([name.file for name in names], total) == (["Vault/Areas/Über Vim.md"], 1)
         assert store.check() == []
     finally:

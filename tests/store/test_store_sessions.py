@@ -25,6 +25,7 @@ from commonplace.store.base import Store
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.store.session_marks import MOST_LISTS, MOST_QUERIES, Returned, SessionList, SessionMarks, SessionRow
+from kit.answers import present
 from opening import OPENED, open_store, place_of
 
 
@@ -70,9 +71,9 @@ def test_a_return_to_a_session_that_has_ended_leaves_nothing_behind(store: Store
 def test_a_touch_never_goes_back_in_time(store: Store) -> None:
     add(store, "s", now=50)
     store.drawer(SessionMarks).touch("s", 40)
-    assert store.drawer(SessionMarks).find("s").used_at == 50
+    assert present(store.drawer(SessionMarks).find("s")).used_at == 50
     store.drawer(SessionMarks).touch("s", 60)
-    assert store.drawer(SessionMarks).find("s").used_at == 60
+    assert present(store.drawer(SessionMarks).find("s")).used_at == 60
 
 
 # 2
@@ -119,8 +120,8 @@ def test_what_another_call_returned_first_is_not_given_out_as_unseen(store: Stor
     assert store.drawer(SessionMarks).mark("s", refused, now=99, most_uris=100) is None
     assert store.drawer(SessionMarks).seen("s") == ["notes://a", "notes://b"]
     assert store.drawer(SessionMarks).kept_list("s", "other") is None
-    assert store.drawer(SessionMarks).find("s").queries == ("tea",)
-    assert store.drawer(SessionMarks).find("s").used_at == 0
+    assert present(store.drawer(SessionMarks).find("s")).queries == ("tea",)
+    assert present(store.drawer(SessionMarks).find("s")).used_at == 0
     assert mark(store, ["notes://c", "notes://b"]) == 3
 
 
@@ -203,7 +204,7 @@ def test_the_last_lists_and_queries_are_remembered(store: Store) -> None:
         SessionList(["notes://6"]),
         SessionList(["notes://7"], True),
     ]
-    queries = store.drawer(SessionMarks).find("s").queries
+    queries = present(store.drawer(SessionMarks).find("s")).queries
     assert queries == ("q0", *(f"q{n}" for n in range(MOST_LISTS + 4, 0, -1)))[:MOST_QUERIES]
 
 
@@ -220,15 +221,15 @@ def test_defaults_are_merged_and_none_removes_one(store: Store) -> None:
     add(store, "s")
     assert store.drawer(SessionMarks).change_defaults("s", {"a": 1, "b": "x"}, 3) == {"a": 1, "b": "x"}
     assert store.drawer(SessionMarks).change_defaults("s", {"a": None, "c": 2.5}, 4) == {"b": "x", "c": 2.5}
-    assert store.drawer(SessionMarks).find("s").defaults == {"b": "x", "c": 2.5}
-    assert store.drawer(SessionMarks).find("s").used_at == 4
+    assert present(store.drawer(SessionMarks).find("s")).defaults == {"b": "x", "c": 2.5}
+    assert present(store.drawer(SessionMarks).find("s")).used_at == 4
 
 
 def test_any_text_is_kept_as_a_query(store: Store) -> None:
     add(store, "s")
     for query in ("\ud800", "'; drop table sessions; --", "日本\x00", ""):
         store.drawer(SessionMarks).mark("s", Returned(query, [], "k"), now=0, most_uris=9)
-        assert store.drawer(SessionMarks).find("s").queries[0] == query
+        assert present(store.drawer(SessionMarks).find("s")).queries[0] == query
 
 
 # 5

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from commonplace.errors import InvalidInput, NotFound
+from commonplace.kinds.documents.locating import Ambiguous
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.profiles.commonplace import PROFILE
-from commonplace.tools.locating import Ambiguous
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call as Visit
 

@@ -28,6 +28,7 @@ from commonplace.model import Draft, Page
 from commonplace.store.base import Store
 from commonplace.store.session_marks import MOST_LISTS, SessionMarks
 from commonplace.tools.sessions import SearchAnswer, Session, SessionReport, Sessions, deduped
+from kit.answers import present
 from opening import library_settings, open_library
 
 TOPICS = ["tea", "tea water", "tea water kettle", "kettle", "kettle tea tea", "garden"]
@@ -96,11 +97,11 @@ def test_new_and_issued_ids_cannot_be_guessed(sessions: Sessions) -> None:
     assert all(sessions.find(id) for id in minted)
     assert sessions.find("new") is None
     assert sessions.issue("from-a-transport", "client") == "from-a-transport"
-    assert sessions.find("from-a-transport").client == "client"
+    assert present(sessions.find("from-a-transport")).client == "client"
     sessions.issue("from-a-transport", "another")  # who goes on with it
-    assert sessions.find("from-a-transport").client == "another"
+    assert present(sessions.find("from-a-transport")).client == "another"
     sessions.issue("from-a-transport")
-    assert sessions.find("from-a-transport").client == "another"
+    assert present(sessions.find("from-a-transport")).client == "another"
 
 
 @pytest.mark.parametrize("handle", ["", "a b", "a/b", "é", "x" * 129, "a\n", "../x", "\ud800"])
@@ -138,13 +139,13 @@ def test_a_session_that_is_used_goes_on_and_is_not_written_each_time(
 ) -> None:
     began = sessions.open("s").used_at
     clock.now += 59
-    assert sessions.open("s").used_at == began == store.drawer(SessionMarks).find("s").used_at
+    assert sessions.open("s").used_at == began == present(store.drawer(SessionMarks).find("s")).used_at
     for _ in range(5):
         clock.now += 3000
         sessions.open("s")
-        assert store.drawer(SessionMarks).find("s").used_at == clock.now * 1_000_000
+        assert present(store.drawer(SessionMarks).find("s")).used_at == clock.now * 1_000_000
     clock.now += 3000
-    sessions.find("s").touch()
+    present(sessions.find("s")).touch()
     clock.now += 3000
     assert sessions.find("s") is not None
 
@@ -186,10 +187,10 @@ def test_defaults_are_merged_moved_into_range_and_removed(sessions: Sessions) ->
     assert (session.defaults, session.clamped) == ({"snippet_length": 20, "order_by": "recent"}, {"snippet_length"})
     session = session.set_defaults({"order_by": None, "max_tokens": 100})
     assert (session.defaults, session.clamped) == ({"snippet_length": 20, "max_tokens": 100}, frozenset())
-    assert sessions.find("s").defaults == session.defaults
+    assert present(sessions.find("s")).defaults == session.defaults
     with pytest.raises(InvalidInput):
         session.set_defaults({"max_tokens": 7, "limit": 3})
-    assert sessions.find("s").defaults == session.defaults
+    assert present(sessions.find("s")).defaults == session.defaults
 
 
 # 3 and 4
@@ -205,19 +206,19 @@ def test_without_a_session_nothing_is_left_out_or_remembered(filled: Library) ->
 def test_what_was_returned_is_left_out_of_the_next_list(filled: Library, sessions: Sessions) -> None:
     session = sessions.open("s")
     tea, told = search(filled, session, "tea", limit=3)
-    assert told.record() == {"id": "s", "seen": 3, "skipped": 0, "replayed": False}
+    assert present(told).record() == {"id": "s", "seen": 3, "skipped": 0, "replayed": False}
     kettle, told = search(filled, session, "kettle", limit=4)
     whole = [hit.uri for hit in filled.search("kettle", mode="lexical", limit=100).hits]
     assert uris(kettle) == [uri for uri in whole if uri not in uris(tea)][:4]
     assert told == SessionReport("s", 7, len(set(whole) & set(uris(tea))), False)
-    assert sessions.find("s").recent_queries == ("kettle", "tea")
+    assert present(sessions.find("s")).recent_queries == ("kettle", "tea")
 
 
 def test_a_query_is_remembered_without_marking_anything(sessions: Sessions, store: Store) -> None:
     session = sessions.open("s")
     for query in (*(f"q{n}" for n in range(25)), "q9"):
         session.asked(query)
-    assert sessions.find("s").recent_queries == ("q9", *(f"q{n}" for n in range(24, 5, -1) if n != 9), "q5")
+    assert present(sessions.find("s")).recent_queries == ("q9", *(f"q{n}" for n in range(24, 5, -1) if n != 9), "q5")
     assert store.drawer(SessionMarks).seen("s") == []
 
 
@@ -227,7 +228,7 @@ def test_candidates_that_were_not_returned_are_not_seen(filled: Library, session
         return SearchAnswer(page, uris(page)[:2], page.found, page.skipped)  # the rest did not fit the budget
 
     page, told = deduped(sessions.open("s"), run, query="tea", listing="tea", offset=0)
-    assert told.seen == 2
+    assert present(told).seen == 2
     assert uris(search(filled, sessions.open("s"), "tea", limit=7)[0]) == uris(page)[2:]
 
 
@@ -271,8 +272,8 @@ def test_without_dedupe_nothing_is_left_out_but_it_becomes_seen(filled: Library,
     first, _ = search(filled, session, "tea")
     again, told = search(filled, session, "tea", dedupe=False)
     assert (uris(again), told) == (uris(first), SessionReport("s", 5, 0, False))
-    assert search(filled, session, "garden", dedupe=False)[1].seen == 10
-    assert search(filled, session, "garden")[1].replayed is True
+    assert present(search(filled, session, "garden", dedupe=False)[1]).seen == 10
+    assert present(search(filled, session, "garden")[1]).replayed is True
 
 
 def test_the_oldest_returned_are_forgotten_first(filled: Library, sessions: Sessions, store: Store) -> None:
@@ -373,7 +374,7 @@ def test_threads_that_share_a_session_never_give_an_item_out_twice(filled: Libra
         together.wait(30)
         while True:
             page, told = search(filled, session, "tea", limit=2)
-            if told.replayed:
+            if present(told).replayed:
                 return
             given_out.extend(uris(page))
 

@@ -19,6 +19,7 @@ from commonplace.cli.library import pull_default
 from commonplace.cli.workplace import Workplace, with_workplace
 from commonplace.errors import AlreadyExists, Command, InvalidInput, NotFound
 from commonplace.kinds.documents.folders.locks import collection_lock
+from commonplace.kinds.documents.locating import no_collection
 from commonplace.kinds.documents.packages.declarations import (
     FILE,
     Declaration,
@@ -41,7 +42,6 @@ from commonplace.library import Library
 from commonplace.store.chunks import Chunks
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
-from commonplace.tools.locating import no_collection
 
 _FORCE = click.option("--force", is_flag=True, help="Replace what is there.")
 _NO_EMBED = click.option(

@@ -21,8 +21,8 @@ from commonplace.cli.lazy import SomePath, hush, ours
 from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
 from commonplace.kinds.documents.folders.library_folders import Collection, Report
+from commonplace.kinds.documents.locating import require_collection
 from commonplace.library import Library
-from commonplace.tools.locating import require_collection
 
 MOST_NAMED, MOST_ENDINGS = 20, 8
 PATIENCE_S = 1.0

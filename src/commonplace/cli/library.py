@@ -15,6 +15,9 @@ from commonplace.cli.common import counted, download_bar, progress_bar, with_lib
 from commonplace.cli.lazy import as_typed, ours
 from commonplace.cli.results import print_page
 from commonplace.errors import Command, CommonplaceError, InvalidInput, NotFound, Sentence
+from commonplace.kinds.documents import locating
+from commonplace.kinds.documents.levels import unknown_path, unknown_tags
+from commonplace.kinds.documents.locating import Located, collection_called, headings_of, no_collection
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page
 from commonplace.models import STATIC, catalog, find
@@ -22,10 +25,7 @@ from commonplace.store.chunks import Chunks
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.text.text_lines import split_lines
-from commonplace.tools import locating
 from commonplace.tools.addresses import CHUNK, inside, span
-from commonplace.tools.levels import unknown_path, unknown_tags
-from commonplace.tools.locating import Located, collection_called, headings_of, no_collection
 
 if TYPE_CHECKING:
     from commonplace.ingest.switching import Switch

@@ -19,6 +19,7 @@ from commonplace.cli.lazy import as_typed, called
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, Hit, Page, parse_uri
+from commonplace.store.items import Items
 from commonplace.tools.naming import titled
 
 if TYPE_CHECKING:
@@ -85,7 +86,11 @@ def _roots(library: Library, hits: Sequence[Hit]) -> dict[str, str]:
     """Return the folders of collections by name; reads nothing if no document was found."""
     if not any(hit.kind == "document" for hit in hits):
         return {}
-    return {item.key: str(item.fields["root"]) for item in library.store.collections() if "root" in item.fields}
+    return {
+        item.key: str(item.fields["root"])
+        for item in library.store.drawer(Items).collections()
+        if "root" in item.fields
+    }
 
 
 def _path_of(hit: Hit, roots: Mapping[str, str]) -> str | None:

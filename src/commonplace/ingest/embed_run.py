@@ -14,6 +14,7 @@ from commonplace.ingest.embedding import BATCH, Embedding
 from commonplace.model import Chunk, Filter
 from commonplace.store.base import Store
 from commonplace.store.embeddings import Embeddings
+from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.store.rows import Model
 
@@ -93,7 +94,7 @@ class _Run:
         filter = Filter(kinds=("document",), parents=self._collections)
         item_ids = self._store.drawer(Listing).select(filter).tolist()
         pending = item_ids if anew else self._pending(model, item_ids)
-        sizes, limits = self._store.body_sizes(pending), self._limits
+        sizes, limits = self._store.drawer(Items).body_sizes(pending), self._limits
         for batch in batches(pending, lambda item: sizes.get(item, 0), most=limits.documents, most_size=limits.bytes):
             if anew:  # batch by batch, so that a run that ends early has lost nothing it did not come to
                 self._store.drawer(Embeddings).drop(model.id, batch)

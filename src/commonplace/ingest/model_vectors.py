@@ -58,7 +58,7 @@ class Backlog:
         """Return how many documents, of these collections where any are named, have a passage without a vector."""
         chunks = self._recent(model) if model else None
         if chunks is None:
-            return self._store.unembedded_documents(model.id if model else None, parents)
+            return self._store.drawer(Embeddings).documents_lacking(model.id if model else None, parents)
         items = self._store.drawer(Items).get(sorted({chunk.item_id for chunk in chunks}))
         return sum(item.kind == "document" and (not parents or item.parent in parents) for item in items)
 

@@ -32,6 +32,7 @@ from commonplace.search.scale import CLOSE, NOT_CLOSE, TELLS, highest
 from commonplace.search.timed import Budgets, Clock, StageOmitted, Stages, within
 from commonplace.search.typed import Search
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.text.terms import Term, query_terms
 
@@ -74,7 +75,7 @@ class Hybrid:
         return self._lexical.ask(lambda words: _HybridSearch(self, question, words).run())
 
     def names_of(self, items: Sequence[int]) -> Mapping[int, str]:
-        return self.store.files_of(items)
+        return self.store.drawer(Items).files(items)
 
     def pending(self, parents: tuple[str, ...]) -> int:
         """Return the number of documents in scope that lack vectors, counted once per change."""

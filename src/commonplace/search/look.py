@@ -15,6 +15,7 @@ from commonplace.model import Filter
 from commonplace.search.request import Request
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag, micros
+from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.text.glob_patterns import folded_path
 
@@ -86,7 +87,9 @@ class Scopes:
 
     def _in_unasked(self, named: set[str]) -> Ids:
         """Return the documents of those folders but for the named ones."""
-        folders = [folder for folder in self._store.collections() if folder.fields.get("included") is False]
+        folders = [
+            folder for folder in self._store.drawer(Items).collections() if folder.fields.get("included") is False
+        ]
         names = tuple(folder.key for folder in folders if folded_path(folder.key) not in named)
         return (
             self._store.drawer(Listing).select(Filter(kinds=("document",), parents=names))

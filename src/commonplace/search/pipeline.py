@@ -50,8 +50,7 @@ Floats = NDArray[np.float32]
 T = TypeVar("T")
 EMBED_S = 2.0
 """How long a provider may think about a query that words can answer, too."""
-LEAST_DEPTH = 50
-DEPTH_PER_HIT = 5
+LEAST_DEPTH, DEPTH_PER_HIT = 50, 5
 NOT_FOUND = "No text has a word of the query, nor one like it."
 ONLY_EXCLUDED = "The query has nothing but exclusions, so their words were looked for."
 MOST_TELLING = 8

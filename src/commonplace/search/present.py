@@ -12,6 +12,7 @@ from commonplace.search.ranking import Ranking, as_shown
 from commonplace.search.request import Request
 from commonplace.store.base import Store
 from commonplace.store.chunks import Chunks
+from commonplace.store.hanging import headings_at
 from commonplace.store.items import Items
 from commonplace.store.messages import Messages
 from commonplace.text.matches import Matcher
@@ -84,7 +85,7 @@ class Presenter:
         """Return the headings over the line of each: of files with headings as stored, of others by the passage."""
         kept = [one.item.kind == "document" and one.item.format in _OUTLINED for one in shown]
         places = [(one.item.id, one.line) for one, is_kept in zip(shown, kept, strict=True) if is_kept]
-        paths = iter(self._store.headings_at(places) if places else ())
+        paths = iter(headings_at(self._store, places) if places else ())
         return [
             tuple(filter(None, next(paths)))
             if is_kept

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.model import JSON, Change, IndexedItem
-from commonplace.store.kind_base import DocumentStore, EntryStore
+from commonplace.store.kind_base import EntryStore
 from commonplace.store.session import D, StoreSession
 
 
-class Store(EntryStore, DocumentStore, Protocol):
+class Store(EntryStore, Protocol):
     """A store of one space. Every method is safe from any thread; a write that has returned is durable."""
 
     @property

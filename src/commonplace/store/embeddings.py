@@ -43,6 +43,19 @@ _ANY_OF = Tuned(
     postgres="""select 1 from chunks join embeddings on key = vector_key join models on models.id = model
                 where item_id in each(:items int) limit 1""",
 )
+# On SQLite passages are looked at only where there are vectors to look for: without any, reading them was 20 MB.
+_LACKS_SOME = Tuned(
+    sqlite=f"""chunk_count > 0 and (not exists (select 1 from embeddings where model = :model) or exists
+                 (select 1 from chunks where chunks.id >= items.id << {CHUNK_BITS}
+                    and chunks.id < (items.id + 1) << {CHUNK_BITS}
+                    and not exists (select 1 from embeddings where model = :model and key = vector_key)))""",
+    postgres="""exists (select 1 from chunks where chunks.item_id = items.id and not exists
+                  (select 1 from embeddings where model = cast(:model as bigint) and key = vector_key))""",
+)
+_OF_PARENTS = Tuned(
+    sqlite="and parent in each(:parents text)",
+    postgres="and parent_head in each(:heads text) and parent in each(:parents text)",
+)
 
 
 class Embeddings(Drawer):
@@ -163,6 +176,15 @@ class Embeddings(Drawer):
         query = """select count(*) from chunks
                    where exists (select 1 from embeddings where model = :model and key = vector_key)"""
         row = self._db.row(query, {"model": model_id})
+        return int(row[0]) if row else 0
+
+    @reads
+    def documents_lacking(self, model_id: int | None, parents: Sequence[str] = ()) -> int:
+        """Return how many documents, of these collections where any are named, have a passage without a vector."""
+        among = self._db.tuned(_OF_PARENTS) if parents else ""
+        query = f"select count(*) from items where kind = 'document' {among} and {self._db.tuned(_LACKS_SOME)}"
+        heads = [parent[:100] for parent in parents]
+        row = self._db.row(query, {"model": model_id, "parents": parents, "heads": heads})
         return int(row[0]) if row else 0
 
     @reads

@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from typing import Any, Protocol
 
 from commonplace.model import Item
 from commonplace.store.rows import NumberedWrite
-from commonplace.store.session import Drawer, StoreSession
+from commonplace.store.session import D, Drawer, StoreSession
 
-HANGING: Mapping[str, tuple[str, ...]] = {}
+OUTLINES = "commonplace.kinds.documents.outlines:Outlines"
+HANGING: Mapping[str, tuple[str, ...]] = {
+    "document": (OUTLINES, "commonplace.kinds.documents.document_names:DocumentNames"),
+}
 """The drawers that hang on items of each kind, as `module:class`, in the order in which they are told."""
+
+
+class Opens(Protocol):
+    """A store, or its session: each opens drawers."""
+
+    def drawer(self, kind: type[D]) -> D: ...
 
 
 class Hanging(Drawer):
@@ -49,3 +59,10 @@ def loaded(name: str) -> type[Hanging]:
     module, _, attribute = name.partition(":")
     found: type[Hanging] = getattr(import_module(module), attribute)
     return found
+
+
+def headings_at(session: Opens, places: Sequence[tuple[int, int]]) -> list[tuple[str, ...]]:
+    """Return the path of the heading at or above each (document, line): a search shows it and knows no kind."""
+    outlines: Any = session.drawer(loaded(OUTLINES))
+    paths: list[tuple[str, ...]] = outlines.headings_at(places)
+    return paths

@@ -79,7 +79,7 @@ _DROP_PASSAGES = Tuned(
                returning vector_key""",
     postgres="delete from chunks where item_id in each(:ids int) returning vector_key",
 )
-_HELD_BY_NAME = ("document_names", "records", "cues", "import_sources", "node_places")
+_HELD_BY_NAME = ("records", "cues", "import_sources", "node_places")
 """Tables whose rows go with an item by triggers on SQLite."""
 
 Address = tuple[str, str, str]
@@ -116,6 +116,23 @@ class Items(Drawer):
     def heads(self, item_ids: Sequence[int], length: int) -> list[Item]:
         """Return the items of these ids that exist, in their order, each with the first characters of its body."""
         return self._items(item_ids, body=True, most=length)
+
+    @reads
+    def collections(self) -> list[Item]:
+        """Return the items that are collections of documents, sorted by key."""
+        return self.matching("kind = 'collection' order by key", {})
+
+    @reads
+    def files(self, item_ids: Sequence[int]) -> dict[int, str]:
+        """Return `parent/key` of each of these items that exists: a document's collection and path."""
+        query = "select id, parent || '/' || key from items where id in each(:ids int)"
+        return dict(self._db.all(query, {"ids": item_ids}))
+
+    @reads
+    def body_sizes(self, item_ids: Sequence[int]) -> dict[int, int]:
+        """Return the size of each of these items' bodies in bytes of UTF-8."""
+        query = "select item_id, octet_length(body) from bodies where item_id in each(:ids int)"
+        return dict(self._db.all(query, {"ids": item_ids}))
 
     @reads
     def last(self) -> int:

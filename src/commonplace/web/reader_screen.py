@@ -13,6 +13,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from commonplace.errors import CommonplaceError, NotFound
+from commonplace.kinds.documents.locating import locate, suggested
 from commonplace.kinds.knowledge.item_reading import rendered as as_markdown
 from commonplace.library import Library
 from commonplace.model import JSON, Item, uri_of
@@ -24,7 +25,6 @@ from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.text.matches import Matcher
 from commonplace.text.outline import Heading, contents
-from commonplace.tools.locating import locate, suggested
 from commonplace.tools.naming import beginnings, titled
 from commonplace.web import prose
 from commonplace.web.frame import Answer, Redirect, Sheet

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.ingest.files.properties import LONGEST_TAG, MOST_TAGS, properties_of
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.library_folders import Report
 from commonplace.library import Library
 from commonplace.model import Condition, Filter, Hit, Item
@@ -240,13 +241,13 @@ def test_what_changes_in_the_front_matter_changes_in_the_library(library: Librar
 
 def test_files_read_before_there_were_properties_are_read_once_more(library: Library, root: Path) -> None:
     read(library, root, LOCKS)
-    (record,) = library.store.file_records("notes").values()
+    (record,) = library.store.drawer(CollectionFiles).records("notes").values()
     assert record.reader.endswith(" properties-1")
     from commonplace.store.rows import FolderChange
 
     old = record._replace(reader=record.reader.removesuffix(" properties-1"))
-    library.store.change_folder(FolderChange("notes", [], [old], [], []))
+    library.store.drawer(CollectionFiles).change(FolderChange("notes", [], [old], [], []))
     change = library.store.last_change()
     assert library.folders.update("notes").unchanged == 1
-    assert library.store.file_records("notes")["locks.md"].reader == record.reader
+    assert library.store.drawer(CollectionFiles).records("notes")["locks.md"].reader == record.reader
     assert library.store.last_change() == change, "what says the same is not written anew"

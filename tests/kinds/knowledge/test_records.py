@@ -21,6 +21,7 @@ from commonplace.store.base import Store
 from commonplace.store.import_sources import ImportSource, ImportSources
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
+from kit.answers import present
 from opening import open_store
 
 NOTE = {"kind": "note", "title": "Tea", "body": "Oolong"}
@@ -326,7 +327,7 @@ def test_where_an_item_came_from_is_remembered_until_it_goes(store: Store) -> No
     sources.keep(ImportSource("note", "/a.md", "0", b"h", put.item_id, 1))
     assert sources.find("note", "/a.md", "0") == ImportSource("note", "/a.md", "0", b"h", put.item_id, 1)
     sources.keep(ImportSource("note", "/a.md", "0", b"g", put.item_id, 2))
-    assert sources.find("note", "/a.md", "0").hash == b"g"
+    assert present(sources.find("note", "/a.md", "0")).hash == b"g"
     assert sources.of(put.item_id) == [ImportSource("note", "/a.md", "0", b"g", put.item_id, 2)]
     store.drawer(Items).delete([put.item_id])
     assert sources.find("note", "/a.md", "0") is None

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.errors import CommonplaceError
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.qmd.tools.naming import address, locate, suggest
@@ -129,14 +130,14 @@ def test_a_docid_grows_where_two_documents_share_its_digits(backend: str, tmp_pa
         seen[digits] = path
     with open_library(backend, tmp_path) as library:
         pair = [library.put(Draft("document", key, parent="n", body=key)) for key in (seen[digits], path)]
-        docids = library.store.docids([item.id for item in pair])
+        docids = library.store.drawer(DocumentNames).docids([item.id for item in pair])
         assert len(set(docids.values())) == 2
         assert all(len(docid) > 6 and docid.startswith(digits) for docid in docids.values())
         for item in pair:
             assert locate(library, f"#{docids[item.id]}").name.item_id == item.id
         assert failure(lambda: locate(library, f"#{digits}"))[0] == "ambiguous"
         library.delete(pair[0].uri)
-        assert library.store.docids([pair[1].id]) == {pair[1].id: digits}
+        assert library.store.drawer(DocumentNames).docids([pair[1].id]) == {pair[1].id: digits}
 
 
 @pytest.mark.parametrize(
@@ -243,7 +244,7 @@ def test_whatever_a_document_is_called_its_own_names_find_it(
     home = tmp_path_factory.mktemp("named")
     with open_library(backend, home) as library:
         items = [library.put(Draft("document", key, parent="c", title="t", body=f"body {key}")) for key in keys]
-        docids = library.store.docids([item.id for item in items])
+        docids = library.store.drawer(DocumentNames).docids([item.id for item in items])
         for item in items:
             file = f"c/{item.key}"
             for name in (file, address(file), f"#{docids[item.id]}"):

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.errors import CommonplaceError
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.qmd.tools.naming import find
@@ -234,7 +235,7 @@ globs = st.lists(
 @given(globs.map("".join))
 def test_a_glob_finds_exactly_what_it_matches(words: Library, glob: str) -> None:
     matches = matcher(glob)
-    _, files = words.store.document_files()
+    _, files = words.store.drawer(DocumentNames).all()
     expected = sorted(file for file in files if matches(file) or matches(file.split("/", 1)[1]))
     if is_glob(glob) and expected and find(words, glob) is None:
         assert [one.name.file for one in gather(words, glob).documents] == expected

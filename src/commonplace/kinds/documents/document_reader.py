@@ -9,6 +9,9 @@ from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from commonplace.errors import Busy
+from commonplace.kinds.documents.collection_files import CollectionFiles
+from commonplace.kinds.documents.document_names import DocumentNames
+from commonplace.kinds.documents.outlines import Outlines
 from commonplace.kinds.documents.visible import Shown
 from commonplace.model import Item
 from commonplace.store.base import Store
@@ -54,12 +57,12 @@ class DocumentReader:
 
     def counts(self, collections: Sequence[Shown]) -> dict[str, int]:
         """Return the number of documents in each collection, by its key."""
-        counts = self._store.document_counts([shown.key for shown in collections])
+        counts = self._store.drawer(Outlines).counts([shown.key for shown in collections])
         return {shown.key: counts.get(shown.key, 0) for shown in collections}
 
     def page(self, collection: Shown, *, limit: int, offset: int) -> tuple[list[DocumentSummary], int]:
         """Return documents in the code-point order of their ids, and the number of all. Reads no body."""
-        rows, total = self._store.document_page(collection.key, limit=limit, offset=offset)
+        rows, total = self._store.drawer(Outlines).page(collection.key, limit=limit, offset=offset)
         rows_by_id = self.with_outlines({row.item_id: row for row in rows})
         return [_summary(rows_by_id[row.item_id]) for row in rows if row.item_id in rows_by_id], total
 
@@ -72,7 +75,9 @@ class DocumentReader:
         if item is not None:
             return item
         path = _cleaned(document)
-        names, total = self._store.documents_by_end(f"{collection.key}/{path}", "file", 2) if path else ([], 0)
+        names, total = (
+            self._store.drawer(DocumentNames).by_end(f"{collection.key}/{path}", "file", 2) if path else ([], 0)
+        )
         if total != 1:
             return self._store.drawer(Items).find("document", collection.key, path, body=body) if path else None
         return self._store.drawer(Items).find("document", collection.key, names[0].path, body=body)
@@ -82,7 +87,7 @@ class DocumentReader:
         from rapidfuzz.distance import Levenshtein  # only a miss needs it
         from rapidfuzz.process import extract
 
-        ids = list(self._store.document_versions(collection.key))
+        ids = list(self._store.drawer(CollectionFiles).versions(collection.key))
         paths = [name.casefold() for name in ids]
         names = [path.rsplit("/", 1)[-1] for path in paths]
         path = _cleaned(document).casefold()
@@ -107,19 +112,19 @@ class DocumentReader:
 
     def outline(self, item: Item) -> Outline:
         """Return the stored outline of a document. One that has none yet is parsed, and its outline stored."""
-        outline = self._store.outline(item.id)
+        outline = self._store.drawer(Outlines).find(item.id)
         return outline if outline is not None else self._parse([item.id]).get(item.id, Outline("", 0, ()))
 
     def summary(self, item: Item) -> DocumentSummary:
         """Return a document's line in a list; its id as its title, and size 0, where it has just been removed."""
-        rows = self.with_outlines(self._store.document_rows([item.id]))
+        rows = self.with_outlines(self._store.drawer(Outlines).rows([item.id]))
         return _summary(rows[item.id]) if item.id in rows else DocumentSummary(item.key, item.key, 0)
 
     def section(self, item: Item, heading: Heading, *, with_subsections: bool) -> DocumentSection:
         """Return the section of a heading, unchanged but for the line break at its end."""
         end = heading.char_end if with_subsections else heading.own_char_end
         last = heading.line_end if with_subsections else heading.own_line_end
-        text = self._store.body_part(item.id, heading.char_start, end)
+        text = self._store.drawer(Outlines).text(item.id, heading.char_start, end)
         return DocumentSection(
             heading, text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text, heading.line, last
         )
@@ -145,7 +150,7 @@ class DocumentReader:
         items = self._store.drawer(Items).get(item_ids, body=True)
         outlines = {item.id: outline_of(item.body or "", item.format) for item in items}
         with suppress(Busy):  # another process is writing a great deal; the next reader stores them
-            self._store.keep_outlines([(item.id, item.version, outlines[item.id]) for item in items])
+            self._store.drawer(Outlines).keep([(item.id, item.version, outlines[item.id]) for item in items])
         return outlines
 
 

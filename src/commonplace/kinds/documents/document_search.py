@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from commonplace.errors import Command, Sentence, Unavailable
 from commonplace.kinds.documents.document_reader import DocumentReader
+from commonplace.kinds.documents.outlines import Outlines
 from commonplace.kinds.documents.visible import Shown
 from commonplace.model import Chunk, Filter, Hit, Item, Page, Stage
 from commonplace.models.hurry import hurried
@@ -131,7 +132,9 @@ class DocumentSearch:
         if not chunk and not item.chunk_count:
             return SearchResults((), notes=(f'"{item.key}" has no text, so nothing is related to it.',))
         vector, reason = self._vector_like(item, chunk)
-        text = chunk or self._store.body_part(item.id, 0, TELLING_CHARS if vector is not None else 20 * TELLING_CHARS)
+        text = chunk or self._store.drawer(Outlines).text(
+            item.id, 0, TELLING_CHARS if vector is not None else 20 * TELLING_CHARS
+        )
         request = Request(
             text="",
             filter=_filter(among),
@@ -206,7 +209,7 @@ class DocumentSearch:
         Hits whose documents have just been removed, or are in none of the page's collections, are left out.
         """
         item_ids = list({hit.item.id for hits in pages for hit in hits})
-        rows = self._reading.with_outlines(self._store.document_rows(item_ids))
+        rows = self._reading.with_outlines(self._store.drawer(Outlines).rows(item_ids))
         collections = [{shown.key: shown for shown in page_collections} for page_collections in among]
         visible_hits = [
             [hit for hit in hits if hit.item.id in rows and hit.parent in by_key]
@@ -217,7 +220,9 @@ class DocumentSearch:
             *((hit.item.id, _first_line(hit.chunk)) for hit in all_hits),
             *((hit.item.id, hit.line) for hit in all_hits),
         ]
-        headings = [path[-1] if path else None for path in self._store.headings_at(lines)] if lines else []
+        headings = (
+            [path[-1] if path else None for path in self._store.drawer(Outlines).headings_at(lines)] if lines else []
+        )
         pairs = iter(zip(headings[: len(all_hits)], headings[len(all_hits) :], strict=True))
         return [
             _in_order(

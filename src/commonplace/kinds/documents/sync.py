@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import IO, Generic, Literal, Protocol, Self, TypeVar
 
 from commonplace.ingest.files.read import no_text
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.walk import FileStat
 from commonplace.store.base import Store
 from commonplace.store.rows import FileRecord, FolderChange, Write
@@ -169,7 +170,9 @@ class LastSync:
     @classmethod
     def of(cls, store: Store, parent: str) -> LastSync:
         """Return the state of the collection whose documents have this parent."""
-        return cls(parent, store.file_records(parent), store.document_versions(parent))
+        return cls(
+            parent, store.drawer(CollectionFiles).records(parent), store.drawer(CollectionFiles).versions(parent)
+        )
 
     def is_whole(self, record: FileRecord) -> bool:
         """Return whether the stored document has the version its record was written with, or there should be none."""

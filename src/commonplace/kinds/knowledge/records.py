@@ -317,9 +317,8 @@ def _identify(store: Store, kind: str, record: Mapping[str, JSON], shaped: Shape
 
 
 def _by_name(store: Store, record: Mapping[str, JSON]) -> Item | None:
-    namesakes = store.drawer(Items).get(
-        store.drawer(LastingNames).named("prompt", str(record.get("name", ""))), body=True
-    )
+    ids = store.drawer(LastingNames).named("prompt", str(record.get("name", "")))
+    namesakes = store.drawer(Items).get(ids, body=True)
     return namesakes[0] if namesakes else None
 
 

@@ -8,18 +8,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput, NotFound
+from commonplace.kinds.documents import levels
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.folder_collections import packages
-from commonplace.model import JSON, SCHEMES, Filter, Item
-from commonplace.profiles.commonplace.finding import places
-from commonplace.profiles.commonplace.reading import standing_of
-from commonplace.store.items import Items
-from commonplace.store.listing import Listing
-from commonplace.text.nearest import or_of
-from commonplace.text.outline import Heading
-from commonplace.tools import levels
-from commonplace.tools.addresses import CHUNK
-from commonplace.tools.budget import Passed, make_cursor, read_cursor
-from commonplace.tools.locating import (
+from commonplace.kinds.documents.locating import (
     Located,
     collection_called,
     find,
@@ -28,6 +20,15 @@ from commonplace.tools.locating import (
     no_collection,
     suggested,
 )
+from commonplace.model import JSON, SCHEMES, Filter, Item
+from commonplace.profiles.commonplace.finding import places
+from commonplace.profiles.commonplace.reading import standing_of
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
+from commonplace.text.nearest import or_of
+from commonplace.text.outline import Heading
+from commonplace.tools.addresses import CHUNK
+from commonplace.tools.budget import Passed, make_cursor, read_cursor
 from commonplace.tools.naming import beginnings, conversations
 from commonplace.tools.schema import (
     STRING,
@@ -86,7 +87,7 @@ def _folder(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON
     store, parents = call.space.store, call.space.store.drawer(Listing).parents("document")
     name, folder = _collection(call, place.strip("/"), parents)
     keys = places(call, [name])
-    paths = {path: key for key in keys for path in store.document_versions(key)}
+    paths = {path: key for key in keys for path in store.drawer(CollectionFiles).versions(key)}
     folder = levels.folder_called(folder, paths)
     folders, own = levels.level(paths, folder)
     if folder and not (folders or own):

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.documents.levels import guess, unknown_path, unknown_tags
+from commonplace.kinds.documents.locating import collection_called, item_called
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.space import Space
 from commonplace.store.items import Items
@@ -13,8 +15,6 @@ from commonplace.store.lasting_names import LastingNames
 from commonplace.store.listing import Listing
 from commonplace.tools.addresses import inside
 from commonplace.tools.budget import digest, fit, make_cursor, read_cursor
-from commonplace.tools.levels import guess, unknown_path, unknown_tags
-from commonplace.tools.locating import collection_called, item_called
 from commonplace.tools.moments import moment
 from commonplace.tools.naming import titled
 from commonplace.tools.schema import (

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from commonplace.errors import CommonplaceError, NotFound
+from commonplace.kinds.documents.locating import (
+    locate,
+)
 from commonplace.model import JSON, Chunk, Item, uri_of
 from commonplace.space import Space
 from commonplace.store.chunks import Chunks
@@ -15,9 +18,6 @@ from commonplace.text.text_lines import line_starts, split_lines
 from commonplace.text.token_estimates import estimate, reach, safe_cut
 from commonplace.tools.addresses import CHUNK, span
 from commonplace.tools.budget import FRAME, cut_down, tokens_of
-from commonplace.tools.locating import (
-    locate,
-)
 from commonplace.tools.schema import (
     INTEGER,
     OBJECT,

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, VersionConflict
 from commonplace.ingest.prepare import check_json, merge
+from commonplace.kinds.documents.locating import locate
 from commonplace.kinds.memories.entry import (
     MOST_TAG,
     MOST_THREAD,
@@ -25,7 +26,6 @@ from commonplace.space import Space
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.text.structure import front_matter_title
-from commonplace.tools.locating import locate
 from commonplace.tools.moments import moment
 from commonplace.tools.schema import INTEGER, STRING, STRINGS, answer, choice, flag, obj, one_or_many, text, texts
 from commonplace.tools.tool import ADDS, CHANGES, Call, Tool

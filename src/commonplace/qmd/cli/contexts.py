@@ -8,6 +8,7 @@ import click
 
 from commonplace.cli.common import painted, with_library
 from commonplace.errors import NotFound
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.folder_collections import is_described
 from commonplace.library import Library
 from commonplace.qmd.cli.advice import address, command, decoded
@@ -102,7 +103,11 @@ def check(library: Library, json_wanted: bool) -> None:
     """List collections and their top folders that have no description of their own."""
     missing = []
     for collection in library.folders.all():
-        folders = {path.split("/", 1)[0] for path in library.store.document_versions(collection.name) if "/" in path}
+        folders = {
+            path.split("/", 1)[0]
+            for path in library.store.drawer(CollectionFiles).versions(collection.name)
+            if "/" in path
+        }
         places = ["", *sorted(folders)]
         missing += [
             _shown((collection.name, place)) for place in places if not is_described(collection.contexts, place)

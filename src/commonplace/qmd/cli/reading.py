@@ -13,6 +13,7 @@ import click
 
 from commonplace.cli.common import painted, with_library
 from commonplace.errors import NotFound
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.documents.folders.folder_collections import packages
 from commonplace.library import Library
 from commonplace.model import JSON, Filter, Item
@@ -103,7 +104,7 @@ def _documents(
 ) -> list[PrintedDocument]:
     """Return the documents in the pattern's order, reading only bodies of up to `max_bytes`."""
     store, ids = library.store, [one.name.item_id for one in gathered.documents]
-    sizes, docids, contexts = store.body_sizes(ids), _docids(library, ids), Contexts(library)
+    sizes, docids, contexts = store.drawer(Items).body_sizes(ids), _docids(library, ids), Contexts(library)
     small = {
         item.id: item
         for item in store.drawer(Items).get([id for id in ids if sizes.get(id, 0) <= max_bytes], body=True)
@@ -131,7 +132,7 @@ def _skipped(document: PrintedDocument, size: int) -> PrintedDocument:
 
 
 def _docids(library: Library, ids: Sequence[int]) -> dict[int, str]:
-    return {item_id: f"#{docid}" for item_id, docid in library.store.docids(ids).items()}
+    return {item_id: f"#{docid}" for item_id, docid in library.store.drawer(DocumentNames).docids(ids).items()}
 
 
 def _roots(library: Library) -> dict[str, str]:
@@ -151,7 +152,7 @@ def ls(library: Library, place: str, json_wanted: bool) -> None:
     prefix, there = prefix.strip("/"), _items(library, name)
     items = [item for item in there if _is_under(item.key, prefix)]
     items = items or [item for item in there if _is_under(item.key, unquote(prefix))]
-    sizes = library.store.body_sizes([item.id for item in items])
+    sizes = library.store.drawer(Items).body_sizes([item.id for item in items])
     if json_wanted:
         docids = _docids(library, [item.id for item in items])
         click.echo(as_json([_record(item, sizes.get(item.id, 0), docids) for item in items]), nl=False)

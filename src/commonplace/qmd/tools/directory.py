@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.documents.folders.folder_collections import Collection, all_collections, packages
 from commonplace.space import Space
 from commonplace.text.normal import normalized
@@ -72,7 +73,7 @@ def directory(space: Space) -> Directory:
 
 
 def _files(space: Space) -> tuple[list[int], list[str]]:
-    ids, files = space.store.document_files()
+    ids, files = space.store.drawer(DocumentNames).all()
     packaged = shelves(space).packaged
     if not packaged:
         return ids, files

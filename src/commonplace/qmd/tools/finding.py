@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from commonplace.errors import Command, InvalidInput, NotFound
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.documents.folders.folder_collections import Collection
 from commonplace.model import JSON, Chunk, Filter, Item, Stage
 from commonplace.qmd.tools.directory import Shelves, shelves
@@ -122,7 +123,7 @@ def _presented(space: Space, collections: Sequence[Collection], answer: HybridAn
         return ()
     chunks = {chunk.id: chunk for chunk in store.drawer(Chunks).get([hit.chunk_id for hit in answer.hits])}
     items = {item.id: item for item in store.drawer(Items).get(ids)}
-    docids = store.docids(ids)
+    docids = store.drawer(DocumentNames).docids(ids)
     contexts = Contexts(space, collections)
     lines = _Lines(answer)
     results = []

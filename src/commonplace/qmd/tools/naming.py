@@ -13,6 +13,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from commonplace.errors import InvalidInput, NotFound
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.documents.folders.folder_collections import Collection, all_collections
 from commonplace.qmd.tools.directory import directory, folded, shelves
 from commonplace.space import Space
@@ -161,9 +162,9 @@ def _spelled(text: str) -> list[str]:
 
 def _by_id(space: Space, prefix: str, given: str) -> Name | None:
     store = space.store
-    names, total = _ours(space, partial(store.documents_by_docid, prefix))
+    names, total = _ours(space, partial(store.drawer(DocumentNames).by_docid, prefix))
     if not names and len(prefix) >= SHORTEST:
-        names, total = _ours(space, partial(store.documents_by_hash, prefix))
+        names, total = _ours(space, partial(store.drawer(DocumentNames).by_hash, prefix))
     return _only(names, total, "docid", given)
 
 
@@ -190,7 +191,7 @@ def _by_path(space: Space, text: str) -> Name | None:
         spelled += [bare for variant in spelled if (bare := _INDEX.sub("", variant)) != variant]
     for ending in _ENDINGS:
         for variant in filter(None, spelled):
-            names, total = _ours(space, partial(space.store.documents_by_end, variant, ending))
+            names, total = _ours(space, partial(space.store.drawer(DocumentNames).by_end, variant, ending))
             same = [name for name in names if variant in (name.file, name.path)]
             if len(same) == 1 and ending != "end":
                 return same[0]  # two names that differ only in how their letters are composed
@@ -208,7 +209,9 @@ def _under_roots(space: Space, text: str) -> list[Name]:
         for collection in all_collections(space.store):
             root = str(collection.root).rstrip("/") + "/"
             if place.startswith(root):
-                named = space.store.documents_by_end(f"{collection.name}/{place[len(root) :]}", "file", 1)[0]
+                named = space.store.drawer(DocumentNames).by_end(f"{collection.name}/{place[len(root) :]}", "file", 1)[
+                    0
+                ]
                 found += named
         if found:
             return found

@@ -170,7 +170,7 @@ def multi_get(call: Call, given: Mapping[str, JSON]) -> Reply:
         first = f"No files matched pattern: {given['pattern']}"
         others = [error for error in gathered.errors if error != first]
         raise NotFound("\n".join([first, *others]), code="no_match")
-    sizes = space.store.body_sizes([located.name.item_id for located in gathered.documents])
+    sizes = space.store.drawer(Items).body_sizes([located.name.item_id for located in gathered.documents])
     small = [one for one in gathered.documents if sizes.get(one.name.item_id, 0) <= given["maxBytes"]]
     items = {item.id: item for item in space.store.drawer(Items).get([one.name.item_id for one in small], body=True)}
     contexts = Contexts(space)

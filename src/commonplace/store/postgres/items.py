@@ -23,8 +23,6 @@ from commonplace.store.postgres.server_session import PostgresSession
 from commonplace.store.postgres.urls import shown
 from commonplace.store.rows import NumberedWrite
 from commonplace.store.session import D
-from commonplace.store.spelling import folded, name_backwards, name_hash
-from commonplace.text.outline import Outline
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,7 +63,6 @@ class PostgresItems:
         self.name = self._database.name
         self.session.hooks = {
             "memory": [_EntryHooks(self)],
-            "document": [_DocumentHooks(self)],
             **{kind: [_RecordHooks(self)] for kind in NAMED},
         }
 
@@ -130,57 +127,18 @@ class PostgresItems:
         elif old.title != draft.title:
             self._run("update records set folded = %s where item_id = %s", (fold_value(draft.title), item_id))
 
-    def _name_document(self, item_id: int, parent: str, key: str) -> None:
-        end = name_backwards(parent, key)
-        self._run(
-            """insert into document_names (item_id, docid, backwards, ending, stem) values (%s, %s, %s, %s, %s)
-               on conflict (space, item_id) do update set docid = excluded.docid, backwards = excluded.backwards,
-                 ending = excluded.ending, stem = excluded.stem""",
-            (item_id, name_hash(parent, key), end, *folded(end)),
-        )
-
     def _put_entry(self, item_id: int, draft: Draft, *, fresh: bool) -> None:
         """Store the rest of a memory entry; see `memory.PostgresEntryRows`."""
 
     def _delete_entries(self, item_ids: Sequence[int]) -> None:
         pass
 
-    def _put_outline(self, item_id: int, outline: Outline) -> None:
-        """Store the rest of a document; see `outlines.PostgresOutlines`."""
 
-    def _refresh_outline(self, item_id: int, outline: Outline | None) -> None:
-        pass
-
-    def _clear_outlines(self, item_ids: Sequence[int]) -> None:
-        pass
-
-
-class _DocumentHooks:
-    """Outlines and names of documents, until they are drawers."""
+class _RecordHooks:
+    """Names of notes, media, conversations, characters and prompts, until they are a drawer."""
 
     def __init__(self, store: PostgresItems) -> None:
         self._store = store
-
-    def added(self, writes: Sequence[NumberedWrite]) -> None:
-        for item_id, key, write in writes:
-            if write.outline is not None:
-                self._store._put_outline(item_id, write.outline)
-            self._store._name_document(item_id, write.draft.parent, key)
-
-    def changed(self, old: Item, write: NumberedWrite) -> None:
-        self._store._clear_outlines([old.id])
-        if write.write.outline is not None:
-            self._store._put_outline(old.id, write.write.outline)
-
-    def unchanged(self, old: Item, write: NumberedWrite) -> None:
-        self._store._refresh_outline(old.id, write.write.outline)
-
-    def removed(self, item_ids: Sequence[int]) -> None:
-        self._store._clear_outlines(item_ids)
-
-
-class _RecordHooks(_DocumentHooks):
-    """Names of notes, media, conversations, characters and prompts, until they are a drawer."""
 
     def added(self, writes: Sequence[NumberedWrite]) -> None:
         for item_id, _, write in writes:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from commonplace.errors import Command, Unavailable
 from commonplace.store.postgres.care import PostgresCare
 from commonplace.store.postgres.copying import Copies
-from commonplace.store.postgres.files import PostgresFiles
 from commonplace.store.postgres.listings import PostgresListings
-from commonplace.store.postgres.naming import PostgresNames
-from commonplace.store.postgres.outlines import PostgresOutlines
 from commonplace.store.postgres.schema import check, migrate
 from commonplace.store.postgres.table_nodes import PostgresTableNodes
 from commonplace.store.stored_settings import StoredSettings
@@ -17,10 +14,7 @@ from commonplace.store.transfer import MIGRATION
 
 class PostgresStore(
     PostgresListings,
-    PostgresNames,
-    PostgresOutlines,
     PostgresTableNodes,
-    PostgresFiles,
     Copies,
     PostgresCare,
 ):

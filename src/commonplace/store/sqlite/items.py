@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
@@ -16,9 +16,6 @@ from commonplace.store.rows import NumberedWrite
 from commonplace.store.session import D
 from commonplace.store.sqlite.connection import SqliteDatabase, explained
 from commonplace.store.sqlite.file_session import SqliteSession
-
-if TYPE_CHECKING:
-    from commonplace.text.outline import Outline
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,7 +54,7 @@ class SqliteItems:
         self.path = path
         self._database = SqliteDatabase(path)
         self.session = SqliteSession(self._database)
-        self.session.hooks = {"memory": [_EntryHooks(self)], "document": [_OutlineHooks(self)]}
+        self.session.hooks = {"memory": [_EntryHooks(self)]}
 
     def drawer(self, kind: type[D]) -> D:
         return self.session.drawer(kind)
@@ -94,17 +91,6 @@ class SqliteItems:
     def _delete_entries(self, db: apsw.Connection, item_ids: Sequence[int]) -> None:
         pass
 
-    @staticmethod
-    def _put_outlines(db: apsw.Connection, outlines: Sequence[tuple[int, Outline]]) -> None:
-        """Store the rest of documents; see `outlines.SqliteOutlines`."""
-
-    def _refresh_outline(self, db: apsw.Connection, item_id: int, outline: Outline | None) -> None:
-        pass
-
-    @staticmethod
-    def _clear_outlines(db: apsw.Connection, item_ids: Sequence[int]) -> None:
-        pass
-
 
 class _EntryHooks:
     """Memory entries, until they are a drawer."""
@@ -127,20 +113,3 @@ class _EntryHooks:
 
     def removed(self, item_ids: Sequence[int]) -> None:
         self._store._delete_entries(self._db, item_ids)
-
-
-class _OutlineHooks(_EntryHooks):
-    """Outlines of documents, until they are a drawer."""
-
-    def added(self, writes: Sequence[NumberedWrite]) -> None:
-        self._store._put_outlines(self._db, [(one.item_id, one.write.outline) for one in writes if one.write.outline])
-
-    def changed(self, old: Item, write: NumberedWrite) -> None:
-        self.removed([old.id])
-        self.added([write])
-
-    def unchanged(self, old: Item, write: NumberedWrite) -> None:
-        self._store._refresh_outline(self._db, old.id, write.write.outline)
-
-    def removed(self, item_ids: Sequence[int]) -> None:
-        self._store._clear_outlines(self._db, item_ids)

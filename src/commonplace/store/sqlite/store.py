@@ -14,12 +14,9 @@ from commonplace.errors import Command, InvalidInput, NotFound, StorageBroken
 from commonplace.store.backups import COPY, check_target, clear_copies, make_private, partial_of
 from commonplace.store.sqlite.care import SqliteCare
 from commonplace.store.sqlite.connection import explained, load_migrations
-from commonplace.store.sqlite.files import SqliteFiles
 from commonplace.store.sqlite.items import guarded
 from commonplace.store.sqlite.listings import SqliteListings
 from commonplace.store.sqlite.memory import SqliteEntryRows
-from commonplace.store.sqlite.naming import SqliteNames
-from commonplace.store.sqlite.outlines import SqliteOutlines
 from commonplace.store.sqlite.table_nodes import SqliteTableNodes
 from commonplace.store.stored_settings import StoredSettings
 
@@ -27,10 +24,7 @@ from commonplace.store.stored_settings import StoredSettings
 class SqliteStore(
     SqliteEntryRows,
     SqliteListings,
-    SqliteNames,
-    SqliteOutlines,
     SqliteTableNodes,
-    SqliteFiles,
     SqliteCare,
 ):
     """A store on one SQLite file, with everything that `TableStore` promises."""

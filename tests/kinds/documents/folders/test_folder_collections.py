@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.folder_collections import join_contexts
 from commonplace.kinds.documents.folders.library_folders import DEFAULT_PATTERN, Collection, Context, Report
 from commonplace.library import Library
@@ -176,7 +177,7 @@ def test_removing_leaves_nothing_but_the_files(library: Library, world: Path) ->
     assert library.folders.remove("notes") == 18
     assert library.folders.all() == library.folders.contexts() == []
     assert library.store.drawer(Listing).counts() == {}
-    assert library.store.file_records("notes") == {}
+    assert library.store.drawer(CollectionFiles).records("notes") == {}
     assert library.search("oolong").hits == ()
     assert library.doctor() == []
     assert (world / "english.md").exists()

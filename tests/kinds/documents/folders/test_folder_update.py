@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 from commonplace.errors import NotFound
 from commonplace.ingest.files.read import READERS, Reader, Skipped, folder_stamp_of, stamp_of
 from commonplace.kinds.documents import sync
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.library_folders import Report
 from commonplace.kinds.documents.folders.walk import file_of, read_file
+from commonplace.kinds.documents.outlines import Outlines
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from commonplace.store.chunks import Chunks
@@ -232,11 +234,11 @@ def test_files_that_older_rules_read_get_their_outlines_by_the_new_ones_once(
         library.add_folder(root)
     structure._words.cache_clear()
     (item_id,) = library.store.drawer(Listing).ids_of([("document", "notes", "api.md")])
-    before = library.store.outline(item_id)
+    before = library.store.drawer(Outlines).find(item_id)
     assert before is not None
     assert [heading.title for heading in before.headings] == ["API", "Map<K, List>"]
     library.folders.update("notes")
-    after = library.store.outline(item_id)
+    after = library.store.drawer(Outlines).find(item_id)
     assert after is not None
     assert [heading.title for heading in after.headings] == ["API", "Map<K, List<Integer>>"]
     change = library.store.last_change()
@@ -474,7 +476,7 @@ def test_after_an_update_the_store_holds_what_the_folder_holds(
                 for path, data in files.items()
                 if data.strip() and b"\0" not in data
             }
-            assert set(library.store.file_records("notes")) == set(files)
+            assert set(library.store.drawer(CollectionFiles).records("notes")) == set(files)
         assert library.doctor() == []
 
 
@@ -536,9 +538,19 @@ def test_a_reader_sees_all_of_an_update_or_nothing(library: Library, root: Path,
     seen = set()
     deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
-        seen.add((library.store.drawer(Listing).counts().get("document", 0), len(library.store.file_records("notes"))))
+        seen.add(
+            (
+                library.store.drawer(Listing).counts().get("document", 0),
+                len(library.store.drawer(CollectionFiles).records("notes")),
+            )
+        )
     process.communicate(timeout=60)
-    seen.add((library.store.drawer(Listing).counts().get("document", 0), len(library.store.file_records("notes"))))
+    seen.add(
+        (
+            library.store.drawer(Listing).counts().get("document", 0),
+            len(library.store.drawer(CollectionFiles).records("notes")),
+        )
+    )
     assert {count for count, _ in seen} == {0, 400}
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import NotFound
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders import watch as watching
 from commonplace.kinds.documents.folders.library_folders import Report
 from commonplace.library import Library
@@ -109,7 +110,7 @@ def test_a_root_that_goes_and_comes_back_ends_nothing(
     assert "Its documents stay as they were" in sentence
     build(root, {"a.md": b"# Two", "b.md": b"# Three"})
     report = watch.next_update()[1]
-    while report.added + report.updated < 2 and "b.md" not in library.store.document_versions("notes"):
+    while report.added + report.updated < 2 and "b.md" not in library.store.drawer(CollectionFiles).versions("notes"):
         report = watch.next_update()[1]
     (root / "c.md").write_text("# Four", "utf-8")
     assert watch.next_update()[1].added == 1
@@ -169,7 +170,7 @@ def test_a_root_made_anew_under_the_number_of_the_old_one_is_watched_all_the_sam
         watch.next_update()
     shutil.rmtree(root)
     build(root, {"a.md": b"# One", "b.md": b"# Two"})
-    while "b.md" not in library.store.document_versions("again"):
+    while "b.md" not in library.store.drawer(CollectionFiles).versions("again"):
         watch.next_update()
     started = time.monotonic()
     (root / "c.md").write_text("# Three", "utf-8")

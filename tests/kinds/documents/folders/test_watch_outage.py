@@ -11,6 +11,7 @@ from queue import Queue
 
 import pytest
 
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.library import Library
 from commonplace.store.postgres import connection, migrate
 from opening import library_settings, open_library
@@ -59,15 +60,15 @@ def test_a_store_that_is_away_for_a_while_ends_nothing(
         with Library.open(settings.home, settings=settings) as library:
             library.folders.add(root)
             with watched(library) as failures:
-                wait_for(lambda: len(library.store.document_versions("notes")) == 1)
+                wait_for(lambda: len(library.store.drawer(CollectionFiles).versions("notes")) == 1)
                 server.kill()
                 assert "connection" in failures.get(timeout=PATIENCE_S)
                 (root / "b.md").write_text("# Two", "utf-8")
                 server = server.again()
                 monkeypatch.setattr(connection, "CONNECT_S", 60)
-                wait_for(lambda: len(library.store.document_versions("notes")) == 2)
+                wait_for(lambda: len(library.store.drawer(CollectionFiles).versions("notes")) == 2)
                 (root / "c.md").write_text("# Three", "utf-8")
-                wait_for(lambda: len(library.store.document_versions("notes")) == 3)
+                wait_for(lambda: len(library.store.drawer(CollectionFiles).versions("notes")) == 3)
     finally:
         server.stop()
 
@@ -79,12 +80,12 @@ def test_an_index_without_room_ends_nothing(tmp_path: Path, root: Path) -> None:
         with open_library("postgres", place) as library:
             library.folders.add(root)
             with watched(library) as failures:
-                wait_for(lambda: len(library.store.document_versions("notes")) == 1)
+                wait_for(lambda: len(library.store.drawer(CollectionFiles).versions("notes")) == 1)
                 library.search("one")
                 disk.leave(0)
                 build(root, {f"{number}.md": f"# Page{number}".encode() for number in range(50)})
                 assert "no room" in failures.get(timeout=PATIENCE_S)
                 disk.relieve()
                 (root / "b.md").write_text("# Two", "utf-8")
-                wait_for(lambda: len(library.store.document_versions("notes")) == 52)
+                wait_for(lambda: len(library.store.drawer(CollectionFiles).versions("notes")) == 52)
             assert library.search("Page7", mode="lexical").hits

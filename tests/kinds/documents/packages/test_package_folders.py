@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from package_world import World, counts, manifest, sha256, write
 
+from commonplace.kinds.documents.outlines import Outlines
 from commonplace.kinds.documents.packages.package_sync import SyncReport
 from commonplace.kinds.documents.packages.source import read_source
 from commonplace.model import Filter
@@ -264,7 +265,7 @@ def test_a_file_whose_name_tells_no_format_is_read_as_markdown(world: World) -> 
     items = store.drawer(Listing).scan(
         Filter(kinds=("document",), parents=(read_source(str(package), world.folder).key,))
     )
-    outlines = {item.key: store.outline(item.id) for item in items}
+    outlines = {item.key: store.drawer(Outlines).find(item.id) for item in items}
     assert {key: kept and kept.title for key, kept in outlines.items()} == {
         "README": "Start",
         "notes.text": "Tea",

@@ -14,6 +14,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
 from commonplace.library import Library
+from kit.answers import text_of
 from kit.forked import forked_server
 
 
@@ -45,7 +46,7 @@ def test_a_client_finds_and_reads_over_stdio(home: Path, era: str) -> None:
                 assert len(tools) == 13
                 assert tools[0].meta["readOnlyHint"] is True
                 found = await client.call_tool("knowledge_search", {"query": "oolong"})
-                assert json.loads(found.content[0].text) == found.structured_content
+                assert json.loads(text_of(found)) == found.structured_content
                 (hit,) = found.structured_content["results"]
                 read = await client.call_tool("knowledge.get", {"id": hit["uri"], "retrieval": {"loc": hit["loc"]}})
                 assert read.structured_content["content"].startswith("Oolong")

@@ -12,6 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from kit.answers import text_of
 from kit.forked import forked_server
 
 TITLES = {
@@ -49,7 +50,7 @@ async def walk(client: Client) -> None:
         found = await client.call_tool(name, {"query": "hot tea", "limit": 1})
         assert found.structured_content is not None
         assert found.structured_content["results"][0]["text_content"] == "Oolong tea wants hot water"
-        assert json.loads(found.content[0].text) == found.structured_content
+        assert json.loads(text_of(found)) == found.structured_content
 
     newest = await client.call_tool("search_context", {"limit": 1})
     assert newest.structured_content is not None
@@ -62,13 +63,13 @@ async def walk(client: Client) -> None:
     )
     whole = await client.call_tool("get_context_by_ids", {"context_ids": [3]})
     assert [block.type for block in whole.content] == ["text", "image"]
-    assert PIXEL not in whole.content[0].text
+    assert PIXEL not in text_of(whole)
     assert whole.structured_content is not None
     assert whole.structured_content["result"][0]["images"][0]["data"] == PIXEL
 
     wrong = await client.call_tool("fts_search_context", {"query": "  "})
     assert wrong.is_error
-    assert wrong.content[0].text == "query cannot be empty or whitespace"
+    assert text_of(wrong) == "query cannot be empty or whitespace"
     assert wrong.structured_content["error"]["code"] == "invalid_argument"
 
 

@@ -18,6 +18,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from memory_calls import Tools, entry, refused, stored
 
+from kit.answers import text_of
 from kit.forked import forked_server
 
 ARCHIVE = Path(__file__).parents[1] / "context-server-2.2.2.zip"
@@ -231,7 +232,7 @@ async def walk(client: Client) -> None:
     answer = await client.call_tool("get_context_by_ids", {"context_ids": f"[{number}]"})
     assert answer.structured_content is not None
     assert answer.structured_content["result"][0]["images"][0]["data"] == data
-    assert len(answer.content[0].text) < 2000
+    assert len(text_of(answer)) < 2000
     found = await call("hybrid_search_context", query="large", limit=1)
     assert (found["search_modes_used"], ids(found)) == (["fts", "semantic"], [number])
     assert (await call("delete_context", thread_id="new"))["deleted_count"] == 1
@@ -244,7 +245,7 @@ async def without_words(client: Client) -> None:
     assert "fts_search_context" not in names
     await client.call_tool("store_context", {"thread_id": "t", "source": "user", "text": "Oolong tea"})
     found = await client.call_tool("hybrid_search_context", {"query": "tea"})
-    assert json.loads(found.content[0].text)["search_modes_used"] == ["semantic"]
+    assert json.loads(text_of(found))["search_modes_used"] == ["semantic"]
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])

@@ -12,6 +12,7 @@ from unicodedata import normalize
 
 from commonplace.errors import AlreadyExists, Busy, InvalidInput, NotFound, VersionConflict
 from commonplace.ingest.files.endings import DEFAULT_PATTERN
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.base import Store
 from commonplace.store.items import Items
@@ -80,12 +81,12 @@ class Collection:
 
 def all_collections(store: Store) -> list[Collection]:
     """Return every collection that is a folder, sorted by name."""
-    return [_collection(item) for item in store.collections() if "root" in item.fields]
+    return [_collection(item) for item in store.drawer(Items).collections() if "root" in item.fields]
 
 
 def packages(store: Store) -> dict[str, str]:
     """Return the names of the collections that are packages, by key. They are no folders of this library."""
-    return {item.key: item.title or item.key for item in store.collections() if "package" in item.fields}
+    return {item.key: item.title or item.key for item in store.drawer(Items).collections() if "package" in item.fields}
 
 
 def find_collection(store: Store, name: str) -> Collection:
@@ -155,14 +156,14 @@ def rename(store: Store, old: str, new: str) -> None:
         "document"
     ):
         raise AlreadyExists(f"Collection '{new}' already exists.")
-    store.rename_collection(old, new)
+    store.drawer(CollectionFiles).rename(old, new)
 
 
 def move(store: Store, name: str, root: Path) -> Collection:
     """Point a collection at another folder. Raise NotFound where none of its files is there."""
     moved = _checked(replace(find_collection(store, name), root=root))
     _check_only_one(moved, all_collections(store))
-    files = store.file_records(name)
+    files = store.drawer(CollectionFiles).records(name)
     if files and not any((moved.root / path).is_file() for path in files):
         raise NotFound(f"None of the files of {name} are in {moved.root}. Nothing was changed.")
     return change(store, name, lambda stored: replace(stored, root=moved.root, mounted=False))
@@ -171,7 +172,7 @@ def move(store: Store, name: str, root: Path) -> Collection:
 def remove(store: Store, name: str) -> int:
     """Remove a collection and its documents, and return their number. The files stay where they are."""
     find_collection(store, name)
-    return store.drop_collection(name)
+    return store.drawer(CollectionFiles).drop(name)
 
 
 def update_command(store: Store, name: str) -> str:
@@ -187,7 +188,7 @@ def set_update_command(store: Store, name: str, command: str) -> None:
 
 def changed_at(store: Store, name: str) -> datetime | None:
     """Return when a document of a collection was last added, changed or removed; None before the first."""
-    micros = store.collection_changed_at(name)
+    micros = store.drawer(CollectionFiles).changed_at(name)
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros) if micros is not None else None
 
 

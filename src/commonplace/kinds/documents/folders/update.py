@@ -25,6 +25,7 @@ from commonplace.ingest.files.read import (
     reader_of,
 )
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.folder_collections import Collection, change, find_collection
 from commonplace.kinds.documents.folders.locks import collection_lock, last_look, note_look
 from commonplace.kinds.documents.folders.walk import (
@@ -222,7 +223,7 @@ class _Folder:
         if change is None:
             return
         self._report.after = self._store.last_change()
-        result = self._store.change_folder(change)
+        result = self._store.drawer(CollectionFiles).change(change)
         outcome.added, outcome.updated, outcome.removed = result.added, result.updated, result.removed
         outcome.reread = result.unchanged
 

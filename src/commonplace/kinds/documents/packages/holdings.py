@@ -15,6 +15,7 @@ from commonplace.kinds.documents.visible import Declared
 from commonplace.model import Item
 from commonplace.settings import Settings
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 
 
@@ -72,7 +73,7 @@ def holdings(library: Holder, project: Path | None, with_global: bool = True, *,
 
 def holding_of(library: Holder, declaration: Declaration) -> Holding:
     """Return the holding of a declaration, which need not be in any file yet."""
-    items = {item.key: item for item in library.store.collections()}
+    items = {item.key: item for item in library.store.drawer(Items).collections()}
     folders = {folder_id(folder): folder for folder in reversed(all_collections(library.store))}
     return _of_declaration(declaration, items, folders)
 
@@ -86,7 +87,7 @@ def undeclared(library: Holder, visible_holdings: Sequence[Holding]) -> dict[str
         {holding.declared.key for holding in visible_holdings},
         library.store.drawer(Listing).parents("document"),
     )
-    packages = (item for item in library.store.collections() if "package" in item.fields)
+    packages = (item for item in library.store.drawer(Items).collections() if "package" in item.fields)
     return {str(item.fields["package"]): item for item in packages if item.key not in keys and item.key in counts}
 
 
@@ -107,7 +108,7 @@ def _stamp_of(folder: Path | None) -> _Stamp:
 
 
 def _holdings(store: Store, project: Path | None, home: Path | None, *, theirs: bool) -> list[Holding]:
-    items = {item.key: item for item in store.collections()}
+    items = {item.key: item for item in store.drawer(Items).collections()}
     folders = all_collections(store) if home is not None else []
     by_id = {folder_id(folder): folder for folder in reversed(folders)}
     declared_here = declarations(project, "project") if project else ()

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from commonplace.errors import InvalidInput
 from commonplace.ingest.files.read import reader_of, stamp_of
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.packages.declarations import Declaration
 from commonplace.kinds.documents.packages.fetch import Validators
 from commonplace.kinds.documents.packages.manifest import PackageDocument
@@ -159,7 +160,7 @@ class PackageOrigin:
         """Write the differences, and the collection itself, in one transaction."""
         with self._store.transaction():
             if change is not None:
-                self._store.change_folder(change)
+                self._store.drawer(CollectionFiles).change(change)
             self._store.drawer(Items).put([prepare(self._described(outcome))])
 
     def _described(self, outcome: SyncOutcome) -> Draft:

@@ -13,6 +13,7 @@ from commonplace.errors import CommonplaceError
 from commonplace.index.files import writable
 from commonplace.ingest.files.read import EMPTY, READERS, stamp_of
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.library_folders import Folders
 from commonplace.kinds.documents.folders.locks import collection_lock
 from commonplace.kinds.documents.packages.declarations import Declaration
@@ -160,7 +161,7 @@ def sync(
         with nullcontext() if options.dry else collection_lock(target.folder, source.key), writable(target.folder):
             return _synced(target, declaration, source, options, progress)
     except CommonplaceError as error:
-        versions = target.store.document_versions(source.key)
+        versions = target.store.drawer(CollectionFiles).versions(source.key)
         if options.note_error and not options.dry:
             _note_error(target.store, source, str(error))
         return SyncReport(declaration.alias, source.canonical_id, total=len(versions), error=str(error))
@@ -169,7 +170,7 @@ def sync(
 def drop(target: SyncTarget, key: str) -> int:
     """Delete a collection's documents and its clone, and return the number of documents."""
     with collection_lock(target.folder, key):
-        count = target.store.drop_collection(key)
+        count = target.store.drawer(CollectionFiles).drop(key)
         shutil.rmtree(target.folder / "clones" / key, ignore_errors=True)
     return count
 

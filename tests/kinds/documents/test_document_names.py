@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import Draft
 from commonplace.store.base import Store
+from commonplace.store.embeddings import Embeddings
 from commonplace.store.items import Items
 from opening import open_store
 
@@ -25,16 +27,16 @@ def document(key: str, parent: str = "c", kind: str = "document") -> Draft:
 
 def test_names_come_and_go_with_documents(store: Store) -> None:
     first, _ = store.drawer(Items).put([prepare(document("a/b.md")), prepare(document("n", kind="note"))])
-    assert store.document_files() == ([first.id], ["c/a/b.md"])
-    assert store.docids([first.id]) == {first.id: hashlib.sha256(b"c/a/b.md").hexdigest()[:6]}
-    assert [name.file for name in store.documents_by_end("b.md", "end", 5)[0]] == ["c/a/b.md"]
-    assert store.body_sizes([first.id]) == {first.id: len("body of a/b.md")}
-    assert store.unembedded_documents(None) == 1
-    assert store.unembedded_documents(None, ["other"]) == 0
+    assert store.drawer(DocumentNames).all() == ([first.id], ["c/a/b.md"])
+    assert store.drawer(DocumentNames).docids([first.id]) == {first.id: hashlib.sha256(b"c/a/b.md").hexdigest()[:6]}
+    assert [name.file for name in store.drawer(DocumentNames).by_end("b.md", "end", 5)[0]] == ["c/a/b.md"]
+    assert store.drawer(Items).body_sizes([first.id]) == {first.id: len("body of a/b.md")}
+    assert store.drawer(Embeddings).documents_lacking(None) == 1
+    assert store.drawer(Embeddings).documents_lacking(None, ["other"]) == 0
     assert store.check() == []
     store.drawer(Items).delete([first.id])
-    assert store.document_files() == ([], [])
-    assert store.documents_by_end("b.md", "end", 5) == ([], 0)
+    assert store.drawer(DocumentNames).all() == ([], [])
+    assert store.drawer(DocumentNames).by_end("b.md", "end", 5) == ([], 0)
     assert store.check() == []
 
 
@@ -46,7 +48,7 @@ def test_an_end_is_found_by_whole_components(
     try:
         store.drawer(Items).put([prepare(document(key)) for key in keys])
         for wanted in (end, *keys, next(iter(keys)).split("/")[-1]):
-            names, total = store.documents_by_end(wanted, "end", 100)
+            names, total = store.drawer(DocumentNames).by_end(wanted, "end", 100)
             expected = {key for key in keys if normalize("NFC", f"c/{key}").endswith("/" + normalize("NFC", wanted))}
             assert {name.path for name in names} == expected
             assert total == len(expected)
@@ -60,7 +62,7 @@ def test_a_document_is_found_whatever_the_case_and_without_its_ending(store: Sto
     store.drawer(Items).put([prepare(document(key, "Vault")) for key in keys])
 
     def found(path: str, *, with_ending: bool, limit: int = 9) -> tuple[list[str], int]:
-        names, total = store.documents_in_any_case(path, limit, with_ending=with_ending)
+        names, total = store.drawer(DocumentNames).in_any_case(path, limit, with_ending=with_ending)
         return [name.path for name in names], total
 
     assert found("vim.MD", with_ending=True) == (["Areas/Vim.md"], 1)

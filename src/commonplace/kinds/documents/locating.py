@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from commonplace.errors import Command, InvalidInput, NotFound
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import SCHEMES, Item, kind_of, parse_uri, uri_of
 from commonplace.store.items import Items
 from commonplace.store.lasting_names import LastingNames
@@ -147,7 +148,7 @@ def no_collection(space: Space, name: str, *advice: str | Command) -> NotFound:
 
 
 def _collections(space: Space) -> list[str]:
-    keys = [item.key for item in space.store.collections()]
+    keys = [item.key for item in space.store.drawer(Items).collections()]
     return list(dict.fromkeys((*keys, *space.store.drawer(Listing).parents("document"))))
 
 
@@ -198,7 +199,7 @@ def _paths(text: str) -> list[str]:
 def _by_end(space: Space, path: str) -> Name | None:
     """Return the document whose path has this end, in any case; a full match comes before an end. Raise Ambiguous."""
     for with_ending in (True, False):
-        names, total = space.store.documents_in_any_case(path, MOST_NAMED + 1, with_ending=with_ending)
+        names, total = space.store.drawer(DocumentNames).in_any_case(path, MOST_NAMED + 1, with_ending=with_ending)
         depth = path.count("/")
         whole = [name for name in names if name.file.count("/") == depth]
         exact = [name for name in whole if name.file == path]
@@ -220,5 +221,5 @@ def suggested(space: Space, text: str) -> list[str]:
     for kind in ("note", "media", "conversation", "character", "prompt"):
         ids += store.drawer(LastingNames).named(kind, paths[0])[:MOST_SUGGESTED]
     called = [item.uri for item in store.drawer(Items).get(list(dict.fromkeys(ids))[:MOST_SUGGESTED])]
-    files = nearest(paths[0], store.document_files()[1], most=MOST_SUGGESTED, furthest=_FURTHEST)
+    files = nearest(paths[0], store.drawer(DocumentNames).all()[1], most=MOST_SUGGESTED, furthest=_FURTHEST)
     return [*called, *files][:MOST_SUGGESTED]

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.outlines import Outlines
 from commonplace.library import Library
 from commonplace.model import Draft
-from commonplace.store import SqliteStore
+from commonplace.store.base import Store
 from commonplace.store.items import Items
 from commonplace.text.outline import outline_of
 from opening import library_settings
@@ -23,71 +24,74 @@ def document(key: str = "a.md", body: str = BODY, parent: str = "docs", format: 
     return Draft("document", key, parent=parent, title=key, body=body, format=format)
 
 
-def put(store: SqliteStore, *drafts: Draft) -> list[int]:
+def put(store: Store, *drafts: Draft) -> list[int]:
     return [item.id for item in store.drawer(Items).put([prepare(draft) for draft in drafts])]
 
 
-def test_an_outline_is_kept_with_its_document(sqlite: SqliteStore) -> None:
-    (item,) = put(sqlite, document())
-    assert sqlite.outline(item) == outline_of(BODY, "markdown")
-    (note,) = put(sqlite, Draft("note", "n", body=BODY, format="markdown"))
-    assert sqlite.outline(note) is None
-    assert sqlite.check() == []
+def test_an_outline_is_kept_with_its_document(store: Store) -> None:
+    (item,) = put(store, document())
+    assert store.drawer(Outlines).find(item) == outline_of(BODY, "markdown")
+    (note,) = put(store, Draft("note", "n", body=BODY, format="markdown"))
+    assert store.drawer(Outlines).find(note) is None
+    assert store.check() == []
 
 
 @given(st.lists(st.sampled_from(["# a", "## b", "", "words", "# \u00e9 > \U0001f375", "===", "```", "#"]), max_size=12))
-def test_what_is_kept_is_what_was_parsed(sqlite: SqliteStore, lines: list[str]) -> None:
+def test_what_is_kept_is_what_was_parsed(store: Store, lines: list[str]) -> None:
     body = "\n".join(lines)
-    (item,) = put(sqlite, document(body=body))
-    kept = sqlite.outline(item)
+    (item,) = put(store, document(body=body))
+    kept = store.drawer(Outlines).find(item)
     assert kept == outline_of(body, "markdown")
     for heading in kept.headings:
         assert (
-            sqlite.body_part(item, heading.char_start, heading.char_end) == body[heading.char_start : heading.char_end]
+            store.drawer(Outlines).text(item, heading.char_start, heading.char_end)
+            == body[heading.char_start : heading.char_end]
         )
 
 
-def test_a_new_version_replaces_the_outline_and_a_delete_takes_it_along(sqlite: SqliteStore) -> None:
-    (item,) = put(sqlite, document())
-    assert put(sqlite, document(body="# Other\n")) == [item]
-    kept = sqlite.outline(item)
+def test_a_new_version_replaces_the_outline_and_a_delete_takes_it_along(store: Store) -> None:
+    (item,) = put(store, document())
+    assert put(store, document(body="# Other\n")) == [item]
+    kept = store.drawer(Outlines).find(item)
     assert kept is not None
     assert [heading.title for heading in kept.headings] == ["Other"]
-    sqlite.drawer(Items).delete([item])
-    assert sqlite.outline(item) is None
-    assert sqlite.check() == []
+    store.drawer(Items).delete([item])
+    assert store.drawer(Outlines).find(item) is None
+    assert store.check() == []
 
 
-def test_a_write_without_an_outline_leaves_none_that_is_old(sqlite: SqliteStore) -> None:
-    (item,) = put(sqlite, document())
-    sqlite.drawer(Items).put([replace(prepare(document(body="# Other\n")), outline=None)])
-    assert sqlite.outline(item) is None
-    version = sqlite.drawer(Items).get([item])[0].version
-    sqlite.keep_outlines([(item, version - 1, outline_of(BODY, "markdown"))])
-    assert sqlite.outline(item) is None  # it is of a version that is gone
-    sqlite.keep_outlines([(item, version, outline_of("# Other\n", "markdown"))] * 2)
-    kept = sqlite.outline(item)
+def test_a_write_without_an_outline_leaves_none_that_is_old(store: Store) -> None:
+    (item,) = put(store, document())
+    store.drawer(Items).put([replace(prepare(document(body="# Other\n")), outline=None)])
+    assert store.drawer(Outlines).find(item) is None
+    version = store.drawer(Items).get([item])[0].version
+    store.drawer(Outlines).keep([(item, version - 1, outline_of(BODY, "markdown"))])
+    assert store.drawer(Outlines).find(item) is None  # it is of a version that is gone
+    store.drawer(Outlines).keep([(item, version, outline_of("# Other\n", "markdown"))] * 2)
+    kept = store.drawer(Outlines).find(item)
     assert kept is not None
     assert kept.title == "Other"
 
 
-def test_pages_follow_code_points_and_count_everything(sqlite: SqliteStore) -> None:
+def test_pages_follow_code_points_and_count_everything(store: Store) -> None:
     names = ["b.md", "B.md", "\u00e9.md", "\uffff.md", "\U0001f375.md", "a/z.md", "a.md"]
-    put(sqlite, *(document(name) for name in names), document("x.md", parent="other"))
-    rows, total = sqlite.document_page("docs", limit=100, offset=0)
+    put(store, *(document(name) for name in names), document("x.md", parent="other"))
+    rows, total = store.drawer(Outlines).page("docs", limit=100, offset=0)
     assert ([row.key for row in rows], total) == (sorted(names), 7)
     assert {(row.title, row.size) for row in rows} == {("One", len(BODY))}
-    pages = [row.key for start in range(0, 8, 2) for row in sqlite.document_page("docs", limit=2, offset=start)[0]]
+    pages = [
+        row.key for start in range(0, 8, 2) for row in store.drawer(Outlines).page("docs", limit=2, offset=start)[0]
+    ]
     assert pages == sorted(names)
-    assert sqlite.document_page("docs", limit=5, offset=99) == ([], 7)
-    assert sqlite.document_counts(["docs", "other", "none"]) == {"docs": 7, "other": 1}
+    assert store.drawer(Outlines).page("docs", limit=5, offset=99) == ([], 7)
+    assert store.drawer(Outlines).counts(["docs", "other", "none"]) == {"docs": 7, "other": 1}
 
 
-def test_the_heading_at_a_line_is_the_last_at_or_before_it(sqlite: SqliteStore) -> None:
-    (item,) = put(sqlite, document())
+def test_the_heading_at_a_line_is_the_last_at_or_before_it(store: Store) -> None:
+    (item,) = put(store, document())
     places = [(item, line) for line in (1, 2, 3, 6, 7, 10, 11, 99)] + [(item + 1, 3)]
     one, two, three = ("One",), ("One", "Two"), ("Three",)
-    assert sqlite.headings_at(places) == [(), (), one, one, two, two, three, three, ()]
+    assert store.drawer(Outlines).headings_at(places) == [(), (), one, one, two, two, three, three, ()]
 
 
 def test_renaming_a_collection_and_moving_a_file_keep_outlines_right(tmp_path: Path) -> None:
@@ -100,9 +104,9 @@ def test_renaming_a_collection_and_moving_a_file_keep_outlines_right(tmp_path: P
         library.folders.rename("old", "new")
         (root / "a.md").rename(root / "b.md")
         library.folders.update("new")
-        rows, total = library.store.document_page("new", limit=10, offset=0)
+        rows, total = library.store.drawer(Outlines).page("new", limit=10, offset=0)
         assert [(row.key, row.title) for row in rows] == [("b.md", "Title"), ("plain.md", "")]
-        assert (total, library.store.document_page("old", limit=10, offset=0)) == (2, ([], 0))
+        assert (total, library.store.drawer(Outlines).page("old", limit=10, offset=0)) == (2, ([], 0))
         assert library.store.check() == []
         library.folders.remove("new")
         assert library.store.check() == []
@@ -114,10 +118,10 @@ def test_documents_of_an_older_library_are_outlined_when_first_asked_for(tmp_pat
         library.put(document("c.md", body="---\ntitle: Given\n---\nwords\n"))
         with library.store._database.writing() as db:  # as a library was before it had outlines
             db.execute("delete from outlines; delete from headings")
-        page = library.store.document_page("docs", limit=9, offset=0)[0]
+        page = library.store.drawer(Outlines).page("docs", limit=9, offset=0)[0]
         rows = library.documents.reading.with_outlines({row.item_id: row for row in page})
         assert [(row.key, row.title) for row in rows.values()] == [("b.md", "One"), ("c.md", "Given")]
         for row in rows.values():
-            kept = library.store.outline(row.item_id)
+            kept = library.store.drawer(Outlines).find(row.item_id)
             assert kept is not None
             assert (kept.title, kept.size) == (row.title, row.size)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import Filter, Hit
 from commonplace.store.filters import fold_tag
 from commonplace.store.listing import Listing
@@ -68,7 +69,7 @@ def unknown_path(space: Space, path: str) -> list[str]:
     """Return a sentence if no document is in a folder or glob, with the nearest folders; else nothing."""
     if space.store.drawer(Listing).scan(Filter(kinds=("document",), paths=(path,)), limit=1):
         return []
-    files = space.store.document_files()[1]
+    files = space.store.drawer(DocumentNames).all()[1]
     guessed = guess(path.removesuffix("/**").strip("/"), sorted(_folders_of(files)))
     return [f'No document is in "{path}".{guessed}']
 
