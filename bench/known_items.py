@@ -71,6 +71,8 @@ LAST = ("Marquardt", "Okonkwo", "Lindqvist", "Ferreira", "Novotny", "Takeda", "A
 _WORD = re.compile(r"[A-Za-z][a-z]{2,}")
 _SENTENCE = re.compile(r"[^.!?\n][^.!?]*[.!?]")
 MOST_CHARS, LEAST_WORDS = 1_500, 12
+TALK = "Talk"
+"""What every conversation is called, with a number."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def shelf(count: int, seed: int = 7, texts: int = 1_200) -> Shelf:
     holders: dict[str, set[str]] = defaultdict(set)
     for texts_of_kind in made.values():
         for key, text in texts_of_kind.items():
-            for stem in set(stems(text, "en").split()):
+            for stem in set(stems(f"{named(key)}\n{text}", "en").split()):
                 holders[stem].add(key)
     items: list[Known] = []
     turn = 0
@@ -110,6 +112,11 @@ def shelf(count: int, seed: int = 7, texts: int = 1_200) -> Shelf:
         if query and _holders(query, holders) == {key} and query not in {item.query for item in items}:
             items.append(Known(query, key, kind, shape))
     return Shelf(made, items)
+
+
+def named(key: str) -> str:
+    """What an item is called, which is searched as well: a document by its key, a message by its conversation."""
+    return TALK if key.startswith("chats") else key
 
 
 def _texts(kind: str, count: int, rng: random.Random) -> Iterator[tuple[str, str]]:
@@ -204,7 +211,7 @@ def fill(library: Library, texts: Mapping[str, Mapping[str, str]]) -> None:
     keys = sorted(texts["chats"])
     for first in range(0, len(keys), 20):
         talk = f"talk-{first}"
-        library.put(Draft("conversation", talk, title=f"Talk {first}"))
+        library.put(Draft("conversation", talk, title=f"{TALK} {first}"))
         library.put_many(
             Draft("message", key, parent=talk, body=texts["chats"][key]) for key in keys[first : first + 20]
         )

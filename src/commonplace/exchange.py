@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -58,12 +58,17 @@ def export_lines(store: Store, filter: Filter) -> Iterator[str]:
     after = 0
     while items := store.drawer(Listing).scan(filter, after=after, limit=_BATCH, body=True):
         after = items[-1].id
-        uids = store.drawer(LastingNames).uids([item.id for item in items])
-        for item in items:
-            if item.kind != "table" and (record := _settled(item, uids.get(item.id), store)):
-                yield json.dumps(record, ensure_ascii=False)
+        yield from lines_of(store, items)
     if not filter and (context := global_context(store)):
         yield json.dumps({"kind": _CONTEXT, "text": context}, ensure_ascii=False)
+
+
+def lines_of(store: Store, items: Sequence[Item]) -> Iterator[str]:
+    """Yield one JSON object for each of these items, which have their bodies, with what hangs on it."""
+    uids = store.drawer(LastingNames).uids([item.id for item in items])
+    for item in items:
+        if item.kind != "table" and (record := _settled(item, uids.get(item.id), store)):
+            yield json.dumps(record, ensure_ascii=False)
 
 
 def _settled(item: Item, uid: str | None, store: Store) -> dict[str, Any] | None:

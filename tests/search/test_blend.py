@@ -109,7 +109,7 @@ def test_a_look_keeps_its_order_on_the_scale_of_retrieval(hits: list[tuple[float
 
 
 @pytest.mark.parametrize(
-    ("scores", "strong"), [([], False), ([0.8], True), ([0.79], False), ([0.9, 0.75], True), ([0.9, 0.76], False)]
+    ("scores", "strong"), [([], False), ([0.75], True), ([0.74], False), ([0.9, 0.75], True), ([0.9, 0.76], False)]
 )
 def test_a_match_stands_out_by_height_and_lead(scores: list[float], strong: bool) -> None:
     assert stands_out(scores) is strong

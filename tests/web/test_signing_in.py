@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from commonplace.kinds.memories.entry import New
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.server.auth import OpenGate
@@ -190,6 +191,50 @@ def test_a_key_for_some_collections_is_told_that_the_page_is_not_for_it(base: st
             assert refused.status_code == 403
             assert "limited to collections" in refused.text
             assert "Diary of alice" not in refused.text
+
+
+FORMS = [
+    ("/memories", {"text": "x"}),
+    ("/memories/delete", {"only": "1"}),
+    ("/memories/delete", {"every": "1", "confirmed": "1"}),
+    ("/memories/undo", {"undo": "x"}),
+    ("/memories/1/correct", {"text": "x"}),
+    ("/memories/1/replace", {"text": "x"}),
+    ("/memories/1/delete", {}),
+    ("/sources", {"root": "/"}),
+    ("/sources/sync", {"name": "x"}),
+    ("/sources/context", {"name": "x", "text": "x"}),
+    ("/health/check", {}),
+]
+
+
+@pytest.mark.parametrize(("path", "fields"), FORMS)
+def test_a_key_that_reads_carries_out_no_form(path: str, fields: dict[str, str], readers: tuple[str, str, str]) -> None:
+    base, key, writing = readers
+    with browser(base) as client, browser(base) as writer:
+        sign_in(client, key)
+        page = client.get("/memories").text
+        assert "Write a memory" not in page
+        answer = client.post(path, data={**fields, "token": token(page)}, headers={"Origin": base})
+        assert answer.status_code == 403
+        assert "may only read" in answer.text
+        sign_in(writer, writing)
+        foreign = writer.post(path, data=fields, headers={"Origin": base})
+        assert (foreign.status_code, "out of date" in foreign.text) == (403, True)
+        assert "One fact." in writer.get("/memories").text
+
+
+@pytest.fixture(scope="module")
+def readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
+    """A server with a library of one memory, a key that reads it and one that writes."""
+    home = tmp_path_factory.mktemp("home")
+    with closing(Accounts(home / FILE)) as accounts:
+        accounts.add_user("alice")
+        keys = accounts.create_key("alice", ("read",)), accounts.create_key("alice", ("write",))
+    with Library.open(home, "alice", Settings(home=home, models=home / "models", model="static")) as library:
+        library.memories.store([New("main", "agent", "One fact.")])
+    with process(environment_of(home, COMMONPLACE_AUTH="keys")) as server:
+        yield (server.address.removesuffix("/mcp"), *keys)
 
 
 # 3. Forms

@@ -23,15 +23,19 @@ from commonplace.kinds.documents.locating import no_collection
 from commonplace.kinds.documents.packages.declarations import (
     FILE,
     Declaration,
+    Holding,
     Scope,
     alias_exists,
     check_alias,
     declarations,
     declare,
+    holding_of,
+    holdings,
+    undeclared,
+    unique,
     withdraw,
     write_json,
 )
-from commonplace.kinds.documents.packages.holdings import Holding, holding_of, holdings, undeclared, unique
 from commonplace.kinds.documents.packages.pack import pack as pack_folder
 from commonplace.kinds.documents.packages.pack import save
 from commonplace.kinds.documents.packages.package_paths import IMPLIED, MANIFEST, check_globs

@@ -10,7 +10,7 @@ import click
 
 from commonplace.cli.common import counted
 from commonplace.cli.lazy import ours
-from commonplace.kinds.documents.packages.holdings import Holding
+from commonplace.kinds.documents.packages.declarations import Holding
 from commonplace.kinds.documents.packages.package_sync import SyncOptions, SyncTarget, sync_holding
 from commonplace.library import Library
 from commonplace.model import Item

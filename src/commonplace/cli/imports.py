@@ -18,11 +18,10 @@ from commonplace.cli.common import OUTPUT, WordOrFile, progress_bar, with_librar
 from commonplace.cli.lazy import SomePath
 from commonplace.cli.memory import export_memory, import_context_server, import_memory
 from commonplace.errors import InvalidInput
-from commonplace.ingest.imports.import_dates import moment
-from commonplace.ingest.imports.import_file import Record
+from commonplace.ingest.imports.import_file import Record, moment
 from commonplace.ingest.imports.import_formats import FORMATS, KINDS
+from commonplace.ingest.imports.import_inputs import ArchiveLimits, named
 from commonplace.ingest.imports.import_run import ImportOptions, Put, Summary, import_paths
-from commonplace.ingest.imports.import_sources import ArchiveLimits, named
 from commonplace.ingest.imports.json_lines import import_lines
 from commonplace.kinds.knowledge.kinds import KIND_OF, SOURCES
 from commonplace.kinds.knowledge.records import RecordOutcome, References, put_record, records

@@ -16,8 +16,14 @@ from commonplace.cli.lazy import as_typed, ours
 from commonplace.cli.results import print_page
 from commonplace.errors import Command, CommonplaceError, InvalidInput, NotFound, Sentence
 from commonplace.kinds.documents import locating
-from commonplace.kinds.documents.levels import unknown_path, unknown_tags
-from commonplace.kinds.documents.locating import Located, collection_called, headings_of, no_collection
+from commonplace.kinds.documents.locating import (
+    Located,
+    collection_called,
+    headings_of,
+    no_collection,
+    unknown_path,
+    unknown_tags,
+)
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page
 from commonplace.models import STATIC, catalog, find
@@ -193,8 +199,10 @@ def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
     """Return the keys of packages by alias; empty if every name is a folder's own."""
     if all(library.store.drawer(Items).find("collection", "", name, body=False) for name in names):
         return {}
-    from commonplace.kinds.documents.packages.declarations import find_project
-    from commonplace.kinds.documents.packages.holdings import declared  # reads declarations, which few searches need
+    from commonplace.kinds.documents.packages.declarations import (
+        declared,  # reads declarations, which few searches need
+        find_project,
+    )
 
     return {known.alias: known.key for known in declared(library, find_project())}
 

@@ -183,7 +183,7 @@ def _view(settings: Settings, space: str, project: Path | None, no_global: bool,
     view = View(project.resolve() if project else find_project(), not no_global, space)
     names = split_names(collections)
     if names:
-        from commonplace.kinds.documents.packages.holdings import declared
+        from commonplace.kinds.documents.packages.declarations import declared
 
         with Library.open(settings=settings, space=space) as library:
             Visible.of(declared(library, view.project, view.with_global)).some(names)

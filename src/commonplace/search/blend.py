@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.search.fuse import Weights
-from commonplace.search.scale import ALL_WORDS, ALONE
+from commonplace.search.scale import ALL_WORDS, ALONE, lifted
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ FULL_BELIEF, LEAST_BELIEF = 0.4, 0.3
 """The weight of meaning beside words from which its scores are taken as they are, and the least share of them."""
 
 FIRST_BONUS, NEXT_BONUS = 0.05, 0.02
-STRONG, LEAD = 0.8, 0.15
+STRONG, LEAD = ALONE, 0.15
 _SHARES = ((3, 0.75), (10, 0.6))
 _LAST_SHARE = 0.4
 
@@ -38,14 +38,13 @@ def by_words(
     is whether that is all; `together` is whether it has all of it in one passage, as one of few documents, which then
     score at least `least`.
 
-    A score is `least + (1 − least) · s²` where it has, `0.6 + 0.4 · s²` where it has every term that says something,
-    but below `least` where others have them together, else `0.6 · s`, and then at most 0.5 where c is no more than a
-    half. So a document with all terms is at least at 0.6 and above every other.
+    A score is s from 0.8 on, and below that goes from `least` to 0.8 where it has, from 0.6 to 0.8 where it has every
+    term that says something, but from 0.6 to `least` where others have them together; else it is `0.6 · s`, and then at
+    most 0.5 where c is no more than a half. So a document with all terms is at least at 0.6 and above every other.
     """
     some = np.where(covered <= 0.5, np.minimum(0.5, ALL_WORDS * sure), ALL_WORDS * sure)
-    room = (least if together.any() else 1.0) - ALL_WORDS
-    spread = np.where(complete, ALL_WORDS + room * sure**2, some)
-    return np.where(together, least + (1.0 - least) * sure**2, spread)
+    spread = ALL_WORDS + (least - ALL_WORDS) * sure if together.any() else lifted(sure, ALL_WORDS)
+    return np.where(together, lifted(sure, least), np.where(complete, spread, some))
 
 
 def retrieved(words: float, meaning: float) -> float:

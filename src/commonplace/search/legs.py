@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -24,14 +23,13 @@ from commonplace.search.scale import (
     Line,
     Scale,
     Strangers,
+    alike_line,
     complete_passages,
-    fused_alike_line,
-    fused_line,
+    evidence_line,
+    fused_share,
     highest,
     nearness_line,
     stands_apart,
-    words_alike_line,
-    words_line,
 )
 from commonplace.search.strangers import strangers
 from commonplace.text.languages import UNKNOWN, detect
@@ -150,17 +148,18 @@ class VectorLeg:
 def scale_of(lexical: LexicalLeg, vector: VectorLeg | None, weights: Weights, complete: Ids) -> Scale:
     """Return the scale of the scores of these legs, fused with these weights, or of each by itself."""
     plan, passages = lexical.plan, lexical.index.passages()
-    words = words_alike_line() if plan.alike else words_line(plan.mass, passages)
+    words = alike_line() if plan.alike else evidence_line(plan.mass, passages)
     if vector is None:
         return Scale(words, words, highest(plan.telling), complete)
     most = highest(telling_for(plan, vector.embedder))
     if not weights.lexical:
-        return Scale(words, vector.line(alike=plan.alike), most, complete)
+        return Scale(words, vector.line(alike=plan.alike), most, complete, only_near=not plan.alike)
     apart, believed = vector.strangers, vector.trust * vector.embedder.evidence
     near = believed * (vector.embedder.unrelated - apart.cosine)
     usual = weights.lexical * weights.evidence + TRUE_NEARNESS * believed * apart.scatter
-    fused = fused_alike_line if plan.alike else partial(fused_line, passages=passages)
-    return Scale(words, fused(weights.evidence, near, usual), most, complete)
+    share = fused_share(weights.evidence, near, usual)
+    both = alike_line(share) if plan.alike else evidence_line(plan.mass, passages, share)
+    return Scale(words, both, most, complete)
 
 
 def telling_for(plan: LexicalPlan, embedder: Embedder) -> float:

@@ -22,7 +22,15 @@ from commonplace.search.parse import Parsed
 from commonplace.search.pipeline import Semantic
 from commonplace.search.plan import LexicalPlan, plan_lexical
 from commonplace.search.ranking import with_lacking
-from commonplace.search.scale import TELLS, completed, highest, least_of, pressed, words_line
+from commonplace.search.scale import (
+    TELLS,
+    completed,
+    evidence_line,
+    highest,
+    least_of,
+    pressed,
+    pressed_nearness,
+)
 from commonplace.text.terms import Term
 
 NamesOf = Callable[[Sequence[int]], Mapping[int, str]]
@@ -171,7 +179,7 @@ class WordSearch:
 
     def _listed(self, tally: _Tally, found: _RankedPassages, complete: Ids) -> Listed:
         """Return the list. `complete`: the passages with all words, in scope or not, where few items have one."""
-        items, line = found.items, words_line(tally.mass, self._reader.passages())
+        items, line = found.items, evidence_line(tally.mass, self._reader.passages())
         together = among(items, distinct(complete >> CHUNK_BITS))
         most = highest(tally.telling)
         sure = most * pressed(line.slope * found.best.astype(np.float64) + line.start)
@@ -298,7 +306,7 @@ class MeaningSearch:
             lambda depth: _foremost(with_lacking(leg, leg.candidates(depth), complete), complete), self._depth.items
         )
         scaled, line = found.best, leg.line(alike=alike)
-        scores = most * pressed(line.slope * scaled + line.start)
+        scores = most * (pressed if alike else pressed_nearness)(line.slope * scaled + line.start)
         if len(complete):
             scores = completed(scores, among(found.items, distinct(complete >> CHUNK_BITS)), least_of(complete))
         order = settled(np.lexsort((found.first, -scores)), scores, found.items, self._depth.ordered, self._names_of)

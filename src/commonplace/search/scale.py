@@ -24,7 +24,7 @@ from commonplace.text.terms import Term
 
 Floats = NDArray[np.float32]
 
-CLOSE = 0.33
+CLOSE = 0.2
 """What the best hit scores at least where anything is about the query: below it, the answer says that nothing is."""
 
 NOT_CLOSE = "No hit is close: what is shown is only the nearest there is."
@@ -32,14 +32,19 @@ NOT_CLOSE = "No hit is close: what is shown is only the nearest there is."
 FEW = 10
 """How many items may have all of a query's words where those come before the items that have some of them."""
 
+SURE = 0.8
+"""Nine in ten of the hits that score at least this are relevant: no score comes here by a bound alone."""
+
 ALONE, AMONG_FEW, ALL_WORDS = 0.75, 0.65, 0.6
 """What an item scores at least that has all words in a passage, as the only one or one of few; or that has them all."""
 
 COMMON, TOLD = 0.39, 0.79
-"""What nothing scores more than where no word of the query tells anything, and where they tell enough for an answer."""
+"""What nothing scores more than where no word of the query tells anything, and where they tell enough for an answer.
+
+Meaning alone says no more than the second, either."""
 
 SPARING = 0.6
-"""From where on a score rises more slowly."""
+"""From where on a score by meaning alone rises more slowly."""
 
 MOST_UNSURE = 40.0
 """From where on a score is 0 in all its digits."""
@@ -56,10 +61,13 @@ FEWEST_PASSAGES, MOST_PASSAGES = 500, 20_000
 TRUE_NEARNESS = 3.5
 """How many times their scatter a true answer is away from strangers."""
 
+EVIDENCE = (0.47, -0.28, 0.47)
+"""What a unit of evidence, a unit of chance and nothing at all add to how sure a hit is: fitted on judged sets."""
+
 _APART = 0.3
-_WORDS, _BOTH, _NEARNESS, _LIKENESS = (0.46, -0.32, 1.3), (2.4, -0.36, 0.7), (0.5, 3.3), (1.2, 2.55)
+_NEARNESS, _LIKENESS = (0.5, 3.3), (1.2, 2.55)
 _WORDS_ALIKE, _BOTH_ALIKE = (15.0, 0.25), (8.0, 0.25)
-"""What was learned on judged sets: see `Scale` and the functions below for what each number does."""
+"""What each number does is said by the functions below."""
 
 
 class WordStatistics(Protocol):
@@ -77,6 +85,9 @@ class Line:
     start: float
 
 
+ITSELF = Line(1.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Strangers:
     """The nearness to a query of passages that have nothing to do with it: the median cosine, and the scatter."""
@@ -90,20 +101,23 @@ class Scale:
     """A scale for one query, which turns values of the legs into scores from 0 to 1."""
 
     words: Line
-    """Of a lexical score in masses: `0.46 · √mass · (score − ½) − 0.32 · ln passages + 1.3`."""
+    """Of a lexical score in masses."""
     both: Line
     """Of a fused score, or of nearness where only that was asked for."""
     most: float = 1.0
     """What no score exceeds but those of passages with all the words."""
     complete: Ids = field(default_factory=lambda: np.empty(0, np.int64))
     """The passages with all the words, where they are few."""
+    only_near: bool = False
+    """Whether nothing but nearness to a question was asked for, which is never sure."""
 
     def scores(self, chunks: Ids, values: Floats, unknown: NDArray[np.bool_] | bool) -> NDArray[np.float64]:
         """Return the scores of passages. `unknown`: those without a vector, which their words alone judge."""
-        sureness = self.most * pressed(self.sureness(values, unknown))
+        sureness = self.sureness(values, unknown)
+        scores = self.most * (pressed_nearness(sureness) if self.only_near else pressed(sureness))
         if not len(self.complete):
-            return sureness
-        return completed(sureness, among(chunks, self.complete), least_of(self.complete))
+            return scores
+        return completed(scores, among(chunks, self.complete), least_of(self.complete))
 
     def sureness(self, values: Floats, unknown: NDArray[np.bool_] | bool) -> NDArray[np.float64]:
         """Return the values on one line, whichever leg each is from: from minus to plus infinity."""
@@ -114,17 +128,20 @@ class Scale:
         return sure
 
 
-NO_SCALE = Scale(Line(1.0, 0.0), Line(1.0, 0.0))
+NO_SCALE = Scale(ITSELF, ITSELF)
 """Of a list with nothing in it."""
 
 
 def pressed(sureness: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Return `p = 1 / (1 + e^−x)`, and above 0.6 `0.6 + 0.4 · ((p − 0.6) / 0.4)³`: to be called sure takes a lot."""
-    even: NDArray[np.float64] = 1.0 / (1.0 + np.exp(np.minimum(-sureness, MOST_UNSURE)))
-    if even.max(initial=0.0) > SPARING:
-        rest = 1.0 - SPARING
-        even = np.where(even > SPARING, SPARING + rest * ((even - SPARING) / rest) ** 3, even)
-    return even
+    """Return `1 / (1 + e^−x)`."""
+    pressed: NDArray[np.float64] = 1.0 / (1.0 + np.exp(np.minimum(-sureness, MOST_UNSURE)))
+    return pressed
+
+
+def pressed_nearness(sureness: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Return `p = 1 / (1 + e^−x)`, above 0.6 `0.6 + 0.475 · (p − 0.6)`: the nearest is often something else."""
+    even = pressed(sureness)
+    return np.where(even > SPARING, SPARING + (TOLD - SPARING) * (even - SPARING) / (1.0 - SPARING), even)
 
 
 def least_of(complete: Ids) -> float:
@@ -132,41 +149,48 @@ def least_of(complete: Ids) -> float:
     return ALONE if len(distinct(complete >> CHUNK_BITS)) == 1 else AMONG_FEW
 
 
-def completed(scores: NDArray[np.float64], complete: NDArray[np.bool_], least: float) -> NDArray[np.float64]:
+def completed(
+    scores: NDArray[np.float64], complete: NDArray[np.bool_], least: float | NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the scores of those with all the words above `least`, of the others below, each in the order they had."""
-    return np.where(complete, least + (1.0 - least) * scores**2, least * scores)
+    return np.where(complete, lifted(scores, least), least * scores)
 
 
-def words_line(mass: float, passages: int) -> Line:
-    """Return the line of a lexical score in masses of a query.
+def lifted(scores: NDArray[np.float64], least: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return scores below 0.8 spread from `least` to there, and the others as they are.
 
-    Half of the mass says little and all of it much: more for a larger mass, less among more passages.
+    So an item with all the words has `least` in any case, and is only called sure where it is so without that.
     """
-    slope = _WORDS[0] * math.sqrt(mass)
-    return Line(slope, _WORDS[1] * _chances(passages) + _WORDS[2] - slope / 2)
+    return np.where(scores < SURE, least + (SURE - least) * scores / SURE, scores)
 
 
-def fused_line(evidence: float, near: float, usual: float, passages: int) -> Line:
-    """Return the line of the mean of both legs.
+def evidence_line(mass: float, passages: int, share: Line = ITSELF) -> Line:
+    """Return the line of evidence as a share of what a good answer has, which `share` makes of a leg's value.
 
-    It is their evidence, as a share of what a good answer has, less what many have by chance.
+    Half of that says little and all of it much: more for a query with more to say, less among more passages.
+    """
+    unit, chance, start = EVIDENCE
+    slope = unit * math.sqrt(mass)
+    return Line(slope * share.slope, slope * (share.start - 0.5) + chance * chances(passages) + start)
+
+
+def fused_share(evidence: float, near: float, usual: float) -> Line:
+    """Return the line that makes of the mean of both legs the share of what a good answer has.
 
     `evidence`: what the weights of the legs add up to; `near`: how far the vector leg's zero is from strangers;
     `usual`: what a passage has that holds every word once and is as near as true answers are.
     """
-    slope = _BOTH[0] / usual
-    return Line(slope * evidence, slope * near + _BOTH[1] * _chances(passages) + _BOTH[2])
+    return Line(evidence / usual, near / usual)
 
 
-def words_alike_line() -> Line:
-    """Return the line of a lexical score in masses of the telling words of a text: few texts have a quarter of them."""
-    return Line(_WORDS_ALIKE[0], -_WORDS_ALIKE[0] * _WORDS_ALIKE[1])
+def alike_line(share: Line | None = None) -> Line:
+    """Return the line of evidence that a passage is like a text, by words alone where there is no `share`.
 
-
-def fused_alike_line(evidence: float, near: float, usual: float) -> Line:
-    """Return `fused_line` for what is like a text: that has a quarter of what a good answer has of a question."""
-    slope = _BOTH_ALIKE[0] / usual
-    return Line(slope * evidence, slope * near - _BOTH_ALIKE[0] * _BOTH_ALIKE[1])
+    Few passages have a quarter of a text's telling words.
+    """
+    slope, half = _WORDS_ALIKE if share is None else _BOTH_ALIKE
+    share = share or ITSELF
+    return Line(slope * share.slope, slope * (share.start - half))
 
 
 def nearness_line(strangers: Strangers, *, alike: bool = False) -> Line:
@@ -197,5 +221,6 @@ def complete_passages(plan: LexicalPlan, reader: WordStatistics) -> Ids:
     return reader.having(plan.content, FEW)
 
 
-def _chances(passages: int) -> float:
+def chances(passages: int) -> float:
+    """Return the logarithm of how many passages may be like a query by chance."""
     return math.log(min(max(passages, FEWEST_PASSAGES), MOST_PASSAGES))

@@ -195,6 +195,7 @@ def _shown(library: Library, item: Item, visit: Visit, form: str = "") -> Sheet:
         "path": item_path(item.uri),
         "markdown_path": f"{item_path(item.uri)}.md" if not item_path(item.uri).startswith(BY_ADDRESS) else "",
         "editors": _editors(library, item, line or page.first) if visit.is_owner else [],
+        "memory_path": f"/memories/{item.key}" if item.kind == "memory" else "",
         "others": _others(item, page, text),
         "q": text,
     }

@@ -9,7 +9,15 @@ from typing import Any
 
 from commonplace.profiles.commonplace.finding import SEARCH
 from commonplace.tools.tool import Tool
-from commonplace.web import connect_screen, reader_screen, search_screen
+from commonplace.web import (
+    connect_screen,
+    health_screen,
+    memories_screen,
+    memory_screen,
+    reader_screen,
+    search_screen,
+    sources_screen,
+)
 from commonplace.web.frame import Answer
 
 Run = Callable[[Any, Any], Answer]
@@ -45,5 +53,21 @@ SCREENS = Screens(
     Screen("GET", "/live", search_screen.live, meter=SEARCH),
     Screen("GET", "/i/.+", reader_screen.read),
     Screen("GET", "/item", reader_screen.read_by_address),
+    Screen("GET", "/memories", memories_screen.memories),
+    Screen("POST", "/memories", memory_screen.write),
+    Screen("GET", "/memories/export", memories_screen.export),
+    Screen("POST", "/memories/delete", memories_screen.delete),
+    Screen("POST", "/memories/undo", memories_screen.undo),
+    Screen("GET", "/memories/[0-9]+", memory_screen.memory),
+    Screen("POST", "/memories/[0-9]+/correct", memory_screen.correct),
+    Screen("POST", "/memories/[0-9]+/replace", memory_screen.replace),
+    Screen("POST", "/memories/[0-9]+/delete", memory_screen.delete_one),
+    Screen("GET", "/sources", sources_screen.sources),
+    Screen("POST", "/sources", sources_screen.add),
+    Screen("GET", sources_screen.ONE, sources_screen.source),
+    Screen("POST", "/sources/sync", sources_screen.sync),
+    Screen("POST", "/sources/context", sources_screen.describe),
+    Screen("GET", "/health", health_screen.health),
+    Screen("POST", "/health/check", health_screen.check),
     Screen("GET", "/connect", connect_screen.connect, is_open=True),
 )

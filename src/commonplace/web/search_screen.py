@@ -335,11 +335,16 @@ def _home(library: Library) -> Sheet:
     """Return what a library has, and what changed last."""
     status = library.status()
     names = collection_names(library, status.collections)
+    folders = {folder.name for folder in library.folders.all()}
     record: dict[str, JSON] = {
         "items": status.items,
         "counts": [number_of(kind, count) for kind, count in status.items.items() if count],
         "collections": [
-            {"name": names[key], "count": count, "path": with_query("/", **{"in": key})}
+            {
+                "name": names[key],
+                "count": count,
+                "path": with_query("/sources/one", name=key) if key in folders else with_query("/", **{"in": key}),
+            }
             for key, count in status.collections.items()
         ],
         "recent": _recent(library, status.items, names),

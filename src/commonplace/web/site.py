@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -36,12 +37,15 @@ from commonplace.web.frame import (
     static_file,
 )
 from commonplace.web.logins import Failures, logins_of
+from commonplace.web.page_jobs import PageJobs
 from commonplace.web.paths import with_query
 from commonplace.web.screens import SCREENS, Run, Screen
 from commonplace.web.visits import STRANGER, Visit, check_sender, check_token, form_token, read_form
 
 log = logging.getLogger(__name__)
 
+ALIVE = "/health"
+"""The path of a screen at which programs are answered as ever."""
 _MCP = "/mcp"
 _COOKIE = "commonplace"
 _SESSION = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -80,6 +84,7 @@ class Site:
         self._app, self._service, self._gate = app, service, gate
         self._settings = service.settings
         self._logins, self._failures = logins_of(gate), Failures()
+        self._jobs = PageJobs(service.libraries, service.embed_soon)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         work = self._work_for(scope) if scope["type"] == "http" else None
@@ -98,6 +103,8 @@ class Site:
         asked = self._asked(scope)
         if asked.path in ("/login", "/logout") and (reads or method == "POST"):
             return lambda request: self._guarded(asked, self._sign(asked, request))
+        if path == ALIVE and not (reads and asked.is_browser):
+            return None  # programs ask there whether the server is alive
         screen = SCREENS.find("GET" if reads else method, asked.path)
         if screen is not None:
             return lambda request: self._guarded(asked, self._show(asked, screen, request))
@@ -121,6 +128,8 @@ class Site:
         wanted = _HTML if _HTML in accepted else _MARKDOWN if _MARKDOWN in accepted else _JSON
         if path.endswith(".json") and not path.startswith("/i/"):
             path, wanted = path.removesuffix(".json") or "/", _JSON
+        if path.endswith(".md") and not path.startswith("/i/"):
+            path, wanted = path.removesuffix(".md"), _MARKDOWN
         cookies = Request(scope).cookies
         cookie = cookies.get(self._cookie_name(scope), "")
         is_known = _SESSION.fullmatch(cookie) is not None
@@ -220,6 +229,8 @@ class Site:
             session=asked.cookie,
             settings=self._settings,
             is_owner=isinstance(self._gate, OpenGate),
+            jobs=self._jobs.of(principal.space),
+            start_job=partial(self._jobs.start, principal.space),
             seen=self._service.clients_of(principal.space),
         )
 

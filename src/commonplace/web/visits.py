@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
@@ -14,6 +14,7 @@ from starlette.types import Scope
 from commonplace.errors import Denied, InvalidInput
 from commonplace.server.principal import Principal
 from commonplace.settings import Settings
+from commonplace.web.page_jobs import PageJob, Work
 
 TOKEN = "token"  # noqa: S105 - the name of a field
 MOST_FIELDS = 5000
@@ -45,6 +46,9 @@ class Visit:
     """Whether this is the person at this machine, on a server without users."""
     form: Mapping[str, list[str]] = field(default_factory=dict)
 
+    jobs: Sequence[PageJob] = ()
+    """The jobs of the visitor's library, the latest first."""
+    start_job: Callable[[str, str, Work], PageJob] | None = None
     seen: Mapping[str, float] = field(default_factory=dict)
     """When each client last called, by name, in seconds since 1970, as far as this server knows."""
 
@@ -61,6 +65,15 @@ class Visit:
     def token(self) -> str:
         """Return the token that the forms of this session carry."""
         return form_token(self.session)
+
+    def find_job(self, name: str) -> PageJob | None:
+        """Return the latest job of a name, or None."""
+        return next((job for job in self.jobs if job.name == name), None)
+
+    def start(self, name: str, title: str, work: Work) -> None:
+        """Begin a job, unless one of this name runs already."""
+        if self.start_job:
+            self.start_job(name, title, work)
 
     def field(self, name: str) -> str:
         """Return the value of a form's field, "" where it has none."""

@@ -25,8 +25,8 @@ from import_samples import GOLDEN, docx, epub, packed, pdf, png, text_chunk, zip
 
 from commonplace.errors import InvalidInput
 from commonplace.ingest.imports.import_file import Record, Remarks
+from commonplace.ingest.imports.import_inputs import ArchiveLimits
 from commonplace.ingest.imports.import_run import ImportOptions, Put, Summary, import_paths
-from commonplace.ingest.imports.import_sources import ArchiveLimits
 from commonplace.ingest.imports.json_lines import import_lines
 from commonplace.ingest.imports.transcripts import parse_vtt
 from commonplace.kinds.knowledge.media import TranscriptRequest, transcript

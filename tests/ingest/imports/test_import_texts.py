@@ -23,8 +23,7 @@ from import_samples import GOLDEN, remarks, source_of
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.imports.cards import read_card
 from commonplace.ingest.imports.chat_files import read_chatgpt, read_messages, read_pairs, read_sillytavern
-from commonplace.ingest.imports.import_dates import moment
-from commonplace.ingest.imports.import_file import Reader, Unknown, Unreadable, decoded, storable, tags_of
+from commonplace.ingest.imports.import_file import Reader, Unknown, Unreadable, decoded, moment, storable, tags_of
 from commonplace.ingest.imports.json_stream import _Shallow
 from commonplace.ingest.imports.markdown_fields import part
 from commonplace.ingest.imports.prompt_files import (

@@ -94,7 +94,7 @@ def _said(matter: str) -> tuple[dict[str, JSON] | None, str]:
 
 def _moment(metadata: dict[str, JSON], names: Sequence[str]) -> datetime | None:
     """Return the first of these that is a time, taken out of the metadata. Anything else stays there."""
-    from commonplace.ingest.imports.import_dates import moment
+    from commonplace.ingest.imports.import_file import moment
 
     for name in names:
         if when := moment(metadata.get(name)):

@@ -10,7 +10,6 @@ from typing import Any
 
 from commonplace.ingest.files.zipped import BadZip, entry_bytes, opened
 from commonplace.ingest.imports.card_images import PNG, is_webp, png_texts, webp_texts
-from commonplace.ingest.imports.import_dates import moment
 from commonplace.ingest.imports.import_file import (
     ImportFile,
     Piece,
@@ -19,6 +18,7 @@ from commonplace.ingest.imports.import_file import (
     Unknown,
     Unreadable,
     first_of,
+    moment,
     tags_of,
     text_or_none,
     without_empty,

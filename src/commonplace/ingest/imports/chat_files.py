@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from commonplace.ingest.imports.document_files import ID, LONGEST_TITLE
-from commonplace.ingest.imports.import_dates import moment
 from commonplace.ingest.imports.import_file import (
     ImportFile,
     Piece,
@@ -16,6 +15,7 @@ from commonplace.ingest.imports.import_file import (
     Unknown,
     Unreadable,
     first_of,
+    moment,
     text_or_none,
 )
 from commonplace.ingest.imports.import_file import without_empty as filled

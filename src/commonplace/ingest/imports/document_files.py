@@ -11,7 +11,6 @@ from commonplace.ingest.files.docx import read_docx
 from commonplace.ingest.files.epub import read_epub
 from commonplace.ingest.files.html import html_article
 from commonplace.ingest.files.pdf import Damaged, Encrypted, Pages, TooCostly, read_pdf
-from commonplace.ingest.imports.import_dates import moment
 from commonplace.ingest.imports.import_file import (
     ImportFile,
     Piece,
@@ -20,6 +19,7 @@ from commonplace.ingest.imports.import_file import (
     Unreadable,
     decoded,
     first_of,
+    moment,
     tags_of,
     text_or_none,
     without_empty,

@@ -16,7 +16,7 @@ from commonplace.ingest.imports.cards import read_card
 from commonplace.ingest.imports.chat_files import read_chatgpt
 from commonplace.ingest.imports.document_files import read_note
 from commonplace.ingest.imports.import_file import ImportFile, Problem, Reader, Unreadable
-from commonplace.ingest.imports.import_sources import is_archive as is_archive
+from commonplace.ingest.imports.import_inputs import is_archive as is_archive
 from commonplace.ingest.imports.json_stream import shape_of
 from commonplace.ingest.imports.transcripts import (
     AUDIO,

@@ -30,7 +30,7 @@ from commonplace.ingest.imports.import_formats import (
     recognized,
     within_exports,
 )
-from commonplace.ingest.imports.import_sources import (
+from commonplace.ingest.imports.import_inputs import (
     ArchiveLimits,
     archive_sources,
     file_source,

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from commonplace.ingest.imports.import_dates import moment
-from commonplace.ingest.imports.import_file import Remarks, Unreadable, plain_json
+from commonplace.ingest.imports.import_file import Remarks, Unreadable, moment, plain_json
 from commonplace.text.structure import blocks, plain
 
 LONGEST = 65_536

@@ -7,7 +7,6 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from commonplace.ingest.imports.import_dates import moment
 from commonplace.ingest.imports.import_file import (
     ImportFile,
     Piece,
@@ -15,6 +14,7 @@ from commonplace.ingest.imports.import_file import (
     Remarks,
     Unknown,
     Unreadable,
+    moment,
     tags_of,
     without_empty,
 )

@@ -23,7 +23,18 @@ from commonplace.search.legs import VectorLeg, trust_for
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.pipeline import EMBED_S, SemanticSource
 from commonplace.search.plan import UNKNOWN_TERM_SHARE, refused, required, telling, understood
-from commonplace.search.scale import ALL_WORDS, FEW, TELLS, highest, least_of, pressed, words_line
+from commonplace.search.scale import (
+    ALL_WORDS,
+    FEW,
+    SURE,
+    TELLS,
+    evidence_line,
+    highest,
+    least_of,
+    lifted,
+    pressed,
+    pressed_nearness,
+)
 from commonplace.text.analyze import stems
 from commonplace.text.terms import Term, beginning
 
@@ -85,13 +96,15 @@ def scoring_of(query: LexicalQuery, missing: int, reader: WordReader) -> Scoring
     if content and not missing and tells >= TELLS:
         holders = reader.having(tuple(query.terms[place] for place in content), FEW)
         least = least_of(holders) if len(holders) else ALL_WORDS
-    line, apart = words_line(mass, reader.passages()), len(content) < len(query.terms)
+    line, apart = evidence_line(mass, reader.passages()), len(content) < len(query.terms)
 
     def score(strength: Scores, ceilings: Scores) -> Scores:
         sure = most * pressed(line.slope * strength / mass + line.start)
-        share = np.where(ceilings >= 2, 1.0 + sure**2, sure**2) / 2 if apart else sure**2
-        some = ALL_WORDS * sure
-        scores = np.where(ceilings >= 1, least + (1.0 - least) * share, some)
+        whole = lifted(sure, least)
+        if apart:
+            middle = (least + SURE) / 2
+            whole = np.where(ceilings >= 2, lifted(sure, middle), least + (middle - least) * sure)
+        scores = np.where(ceilings >= 1, whole, ALL_WORDS * sure)
         return np.asarray(np.minimum(HIGHEST, scores if tells >= TELLS else most * scores))
 
     return score
@@ -134,7 +147,7 @@ def near(semantic: SemanticSource, text: str, language: str) -> NearItems:
     line, depth = leg.line(alike=False), _DEPTH
     while True:
         chunks, scaled = leg.candidates(depth)
-        scores = HIGHEST * pressed(line.slope * scaled + line.start)
+        scores = HIGHEST * pressed_nearness(line.slope * scaled + line.start)
         if len(chunks) < depth or scores[-1] < NEAR:
             break
         depth *= 4

@@ -8,17 +8,21 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.kinds.documents import levels
 from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.folder_collections import packages
 from commonplace.kinds.documents.locating import (
+    TAGS,
     Located,
     collection_called,
     find,
+    folder_called,
     headings_of,
+    level,
     locate,
     no_collection,
+    no_folder,
     suggested,
+    unknown_tags,
 )
 from commonplace.model import JSON, SCHEMES, Filter, Item
 from commonplace.profiles.commonplace.finding import places
@@ -50,9 +54,9 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     call.space.sweep()
     if not place.strip("/"):
         counts = call.space.status().items
-        counts |= {levels.TAGS: len(tags)} if (tags := call.space.store.drawer(Listing).tags()) else {}
+        counts |= {TAGS: len(tags)} if (tags := call.space.store.drawer(Listing).tags()) else {}
         return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
-    if place == levels.TAGS or place.startswith(f"{levels.TAGS}/"):
+    if place == TAGS or place.startswith(f"{TAGS}/"):
         return _tagged(call.space, place.partition("/")[2], given)
     if "/" not in place.partition("://")[0] and "://" in place:  # a thread may be called by an address, too
         return _inside(call, locate(call.space, place), given)
@@ -76,9 +80,9 @@ def _tagged(space: Space, tag: str, given: Mapping[str, JSON]) -> dict[str, JSON
     """Return the tags, or the items that have one."""
     if not tag:
         counts = space.store.drawer(Listing).tags().items()
-        return _paged([{"at": f"{levels.TAGS}/{tag}", "name": tag, "count": count} for tag, count in counts], given)
-    if unknown := levels.unknown_tags(space, [tag]):
-        raise NotFound(f'{unknown[0]} Browse "{levels.TAGS}" to see which there are.')
+        return _paged([{"at": f"{TAGS}/{tag}", "name": tag, "count": count} for tag, count in counts], given)
+    if unknown := unknown_tags(space, [tag]):
+        raise NotFound(f'{unknown[0]} Browse "{TAGS}" to see which there are.')
     return _items(space, Filter(tags=(tag,)), given)
 
 
@@ -88,10 +92,10 @@ def _folder(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON
     name, folder = _collection(call, place.strip("/"), parents)
     keys = places(call, [name])
     paths = {path: key for key in keys for path in store.drawer(CollectionFiles).versions(key)}
-    folder = levels.folder_called(folder, paths)
-    folders, own = levels.level(paths, folder)
+    folder = folder_called(folder, paths)
+    folders, own = level(paths, folder)
     if folder and not (folders or own):
-        raise NotFound(levels.no_folder(folder, name, paths))
+        raise NotFound(no_folder(folder, name, paths))
     start = read_cursor(given).offset
     end = start + given["limit"]
     entries: list[dict[str, Any]] = [

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.documents.levels import guess, unknown_path, unknown_tags
-from commonplace.kinds.documents.locating import collection_called, item_called
+from commonplace.kinds.documents.locating import collection_called, guess, item_called, unknown_path, unknown_tags
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.space import Space
 from commonplace.store.items import Items

@@ -95,7 +95,7 @@
     if (element) element.click();
     return Boolean(element);
   };
-  const places = { s: "/", c: "/connect" };
+  const places = { s: "/", m: "/memories", f: "/sources", h: "/health", c: "/connect" };
   document.addEventListener("focusin", (event) => {
     const number = stops().findIndex((element) => element.contains(event.target));
     if (number >= 0) stop = number;

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from package_world import World, manifest, write
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.documents.packages.declarations import declarations, find_project
-from commonplace.kinds.documents.packages.holdings import declared
+from commonplace.kinds.documents.packages.declarations import declarations, declared, find_project
 from commonplace.kinds.documents.packages.package_paths import EntryRefused, inner_path
 from commonplace.kinds.documents.packages.package_sync import SyncTarget, sync
 from commonplace.kinds.documents.packages.source import read_source

@@ -17,7 +17,6 @@ from urllib.parse import urljoin, urlsplit
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound, TooLarge
 from commonplace.ingest.files.read import EMPTY, FileText, Skipped, read_text
 from commonplace.kinds.documents.folders.walk import FileStat, code_of
-from commonplace.kinds.documents.packages.archive import Archive
 from commonplace.kinds.documents.packages.fetch import Fetched, Validators, Web
 from commonplace.kinds.documents.packages.git import Repository
 from commonplace.kinds.documents.packages.manifest import (
@@ -32,7 +31,7 @@ from commonplace.kinds.documents.packages.manifest import (
 )
 from commonplace.kinds.documents.packages.package_paths import MANIFEST, EntryRefused, LeftOut
 from commonplace.kinds.documents.packages.source import ARCHIVE_ENDINGS, PackageSource
-from commonplace.kinds.documents.packages.tree import MIB, FolderTree, Tree
+from commonplace.kinds.documents.packages.tree import MIB, Archive, FolderTree, Tree
 from commonplace.network import require_allowed
 from commonplace.settings import Settings
 from commonplace.text.outline import outline_of

@@ -16,9 +16,8 @@ from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.library_folders import Folders
 from commonplace.kinds.documents.folders.locks import collection_lock
-from commonplace.kinds.documents.packages.declarations import Declaration
+from commonplace.kinds.documents.packages.declarations import Declaration, Holding
 from commonplace.kinds.documents.packages.fetch import Validators
-from commonplace.kinds.documents.packages.holdings import Holding
 from commonplace.kinds.documents.packages.package import (
     BLANK,
     PackageRequest,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from commonplace.errors import InvalidInput, TooLarge
 from commonplace.kinds.documents.document_search import Documents
-from commonplace.kinds.documents.packages.holdings import declared
+from commonplace.kinds.documents.packages.declarations import declared
 from commonplace.kinds.documents.visible import Shown, Visible
 from commonplace.model import JSON, Item
 from commonplace.tools.arguments import Signature, check
