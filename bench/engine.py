@@ -39,8 +39,8 @@ import numpy as np
 
 from commonplace.index.scope import Scope
 from commonplace.model import CHUNK_BITS, Filter
-from commonplace.search.parse import parse
 from commonplace.search.plan import plan_lexical
+from commonplace.search.request import parse
 from commonplace.store.listing import Listing
 from commonplace.text import analyze
 from corpus import Corpus

@@ -31,8 +31,7 @@ from commonplace.kinds.tables.tools import PROFILE
 from commonplace.kinds.tables.tools.types import run_tool
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
-from commonplace.search.question import Question
-from commonplace.search.typed import Search
+from commonplace.search.question import Question, Search
 from commonplace.server.calls import run
 from commonplace.settings import Settings
 from commonplace.store.items import Items

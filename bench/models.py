@@ -24,9 +24,8 @@ from statistics import median, quantiles
 
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
-from commonplace.search.question import HybridAnswer, Question
+from commonplace.search.question import HybridAnswer, Question, Search
 from commonplace.search.rerank import BUDGET_S
-from commonplace.search.typed import Search
 from commonplace.settings import Settings
 from corpus import Corpus
 from files import Row

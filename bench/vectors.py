@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.vectors.index import VectorIndex
+from commonplace.index.vectors.vector_index import VectorIndex
 from commonplace.model import CHUNK_BITS, Change
 
 Floats = NDArray[np.float32]

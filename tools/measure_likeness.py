@@ -30,8 +30,7 @@ from commonplace.evaluation.judged import JudgedCollection, find_judged, load_ju
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from commonplace.models import STATIC, open_embedder
-from commonplace.search.question import Question
-from commonplace.search.typed import Search
+from commonplace.search.question import Question, Search
 from commonplace.settings import Settings
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from commonplace.evaluation.judged import JudgedCollection, JudgedQuestion, find_judged, load_judged
 from commonplace.evaluation.judged_run import fill, library_home
-from commonplace.index.base import WordReader
+from commonplace.index.followers import WordReader
 from commonplace.index.scope import Scope, among
 from commonplace.library import Library
 from commonplace.model import CHUNK_BITS, Filter, Mode

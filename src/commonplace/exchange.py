@@ -19,6 +19,8 @@ from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.ingest.prepare import LAST_LINE, prepare, whole
 from commonplace.kinds.documents.folders.folder_collections import global_context, set_context
 from commonplace.kinds.knowledge.drawer import Cue, Records
+from commonplace.kinds.memories.drawer import EntryRows
+from commonplace.kinds.memories.entry import Past
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
 from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
@@ -27,7 +29,7 @@ from commonplace.store.filters import micros
 from commonplace.store.items import Items
 from commonplace.store.lasting_names import LastingNames
 from commonplace.store.listing import Listing
-from commonplace.store.rows import Attachment, Past
+from commonplace.store.rows import Attachment
 from commonplace.store.shaping import is_number
 
 _TEXTS = ("kind", "parent", "key", "title", "format", "body")
@@ -127,7 +129,7 @@ def import_lines(store: Store, lines: Iterable[str], keep_table: Callable[[str],
             successions.append((int(line.draft.key), line.draft.fields["supersedes"]))
         imported += 1
     for newer, older in successions:  # once more: some of the older may have come after it
-        store.supersede(newer, older)
+        store.drawer(EntryRows).supersede(newer, older)
     return imported
 
 
@@ -151,7 +153,7 @@ def _settle(store: Store, line: _Line, item: Item) -> None:
     if line.version > item.version:
         store.drawer(Records).set_version(item.id, line.version)
     for past in line.past:
-        store.keep_past(item.id, past, len(line.past))
+        store.drawer(EntryRows).keep_past(item.id, past, len(line.past))
     if line.uid and store.drawer(LastingNames).item_of_uid(item.kind, line.uid) is None:
         store.drawer(LastingNames).set_uid(item.id, line.uid)
     if item.kind in _NUMBERED and is_number(item.key):
@@ -162,7 +164,7 @@ def _check_same(store: Store, line: _Line, here: Item | None) -> None:
     """Raise InvalidInput where something else has the same number here: it is not written over."""
     draft, other = line.draft, False
     if draft.kind == "memory":
-        rows = store.entries([int(draft.key)]) if draft.fields.get("source") else []
+        rows = store.drawer(EntryRows).get([int(draft.key)]) if draft.fields.get("source") else []
         same = (draft.parent, draft.fields.get("source"), micros(draft.created_at) if draft.created_at else None)
         other = bool(rows) and (rows[0].thread, rows[0].source, rows[0].created_at) != same
     elif draft.kind in _NUMBERED and here is not None and line.uid:
@@ -176,7 +178,7 @@ def _check_same(store: Store, line: _Line, here: Item | None) -> None:
 def _record(item: Item, uid: str | None, store: Store) -> dict[str, Any]:
     record: dict[str, Any] = {name: getattr(item, name) for name in (*_TEXTS, *_OBJECTS, "tags", "version")}
     record |= {"created_at": item.created_at.isoformat(), "updated_at": item.updated_at.isoformat()}
-    for entry in store.entries_of([item.id]) if item.kind == "memory" else ():
+    for entry in store.drawer(EntryRows).of([item.id]) if item.kind == "memory" else ():
         # Not as its fields have it: elsewhere, the number of one that is gone may be another's.
         if entry.supersedes or item.fields.get("supersedes"):
             record["fields"] = {**item.fields, "supersedes": list(entry.supersedes)}
@@ -192,7 +194,7 @@ def _record(item: Item, uid: str | None, store: Store) -> dict[str, Any]:
         ]
     if item.kind == "media" and (cues := store.drawer(Records).cues(item.id)):
         record["cues"] = [list(cue) for cue in cues]
-    if item.kind == "memory" and (past := store.past([item.id]).get(item.id)):
+    if item.kind == "memory" and (past := store.drawer(EntryRows).past([item.id]).get(item.id)):
         record["past"] = [
             [one.version, one.updated_at, one.body, one.metadata, list(one.tags), [list(image) for image in one.images]]
             for one in past

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from commonplace.errors import Busy, InvalidInput, Unavailable, VersionConflict
-from commonplace.index.base import WordIndex
+from commonplace.index.followers import WordIndex
 from commonplace.model import Filter, Item
 from commonplace.settings import Settings
 from commonplace.space import Space

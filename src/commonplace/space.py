@@ -13,15 +13,17 @@ from uuid import uuid4
 
 from commonplace.batches import batches
 from commonplace.errors import NotFound
-from commonplace.index.base import MakeWords, ServiceIndex, WordIndex
-from commonplace.index.words.index import LexicalIndex
+from commonplace.index.followers import MakeWords, ServiceIndex, WordIndex
+from commonplace.index.words.lexical_index import LexicalIndex
 from commonplace.model import Change, Draft, Filter, Item, Mode, Page, each, parse_uri
 from commonplace.network import require_allowed
-from commonplace.search.pipeline import Pipeline, Semantic
+from commonplace.search.engine import Semantic
+from commonplace.search.pipeline import Pipeline
 from commonplace.search.request import Request
 from commonplace.settings import Settings
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
+from commonplace.store.outdated import Outdated
 from commonplace.store.stored_settings import StoredSettings
 
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
@@ -91,9 +93,9 @@ class Space:
     def hybrid(self) -> Hybrid:
         """Return typed searches, fused by rank, of which every stage has a budget."""
         from commonplace.models import open_generator, open_reranker
+        from commonplace.search.engine import Budgets
         from commonplace.search.hybrid import Hybrid
         from commonplace.search.rerank import SecondLook
-        from commonplace.search.timed import Budgets
 
         settings = self.settings
         budgets = Budgets(settings.expand_ms / 1000, settings.embed_query_ms / 1000, settings.rerank_ms / 1000)
@@ -121,7 +123,7 @@ class Space:
 
     def sweep(self) -> None:
         """Remove what has expired, whoever looks next. Costs a look at an index where nothing has."""
-        if expired := self.store.expired(time.time_ns() // 1000):
+        if expired := self.store.drawer(Outdated).expired(time.time_ns() // 1000):
             self.store.drawer(Items).delete(expired)
 
     # writing
@@ -277,7 +279,7 @@ def _remote(store: Store, folder: Path, settings: Settings, identity: str) -> Tu
     if settings.index == "local":
         return None
     from commonplace.index.turbopuffer.indexes import TurbopufferSpace
-    from commonplace.index.turbopuffer.settings import service
+    from commonplace.index.turbopuffer.service_settings import service
     from commonplace.store.embeddings import Embeddings
 
     require_allowed(urlsplit(service().base_url).hostname or "", "index = turbopuffer", offline=settings.offline)

@@ -22,6 +22,8 @@ import pytest
 from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.document_names import DocumentNames
+from commonplace.kinds.memories.drawer import EntryRows
+from commonplace.kinds.memories.entry import Past
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store import SqliteStore
@@ -33,8 +35,10 @@ from commonplace.store.items import Items
 from commonplace.store.job_queue import JobQueue
 from commonplace.store.lasting_names import LastingNames
 from commonplace.store.listing import Listing
+from commonplace.store.metadata_index import MetadataIndex
+from commonplace.store.outdated import Outdated
 from commonplace.store.postgres import PostgresAccounts, PostgresStore
-from commonplace.store.rows import Attachment, FileRecord, FolderChange, Past
+from commonplace.store.rows import Attachment, FileRecord, FolderChange
 from commonplace.store.session_marks import Returned, SessionList, SessionMarks
 from commonplace.store.sqlite.accounts import Accounts
 from commonplace.store.stored_settings import StoredSettings
@@ -91,12 +95,12 @@ def fill(home: Path, space: str = "default") -> None:
             draft = Draft("memory", str(number), "t", body=f"said {number}", fields=fields, metadata={"k": [1, 0.1]})
             entry = store.drawer(Items).put([prepare(draft)])[0]
             store.drawer(Attachments).attach(entry.id, [(attachment, {"n": number})])
-        store.keep_past(entry.id, Past(1, 7, "before", {}, (), ()), 9)
+        store.drawer(EntryRows).keep_past(entry.id, Past(1, 7, "before", {}, (), ()), 9)
         document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
         record = FileRecord("a.md", 1, 2, 2**63 - 1, b"\1" * 32, 4, "text-1", "", 0)
         store.drawer(CollectionFiles).change(FolderChange("c", [(document, record)], (), (), ()))
         store.drawer(Items).put([prepare(Draft("message", "m", parent="talk", body="hi", fields={"index": 0}))])
-        store.index_field(("k",))
+        store.drawer(MetadataIndex).add(("k",))
         store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
         store.drawer(SessionMarks).mark(
             "s", Returned("q", ["notes://n"], "list", SessionList(("x",), True)), now=0, most_uris=9
@@ -115,15 +119,17 @@ def content(store: Any) -> Any:
     items = store.drawer(Listing).scan(Filter(), body=True)
     ids = [item.id for item in items]
     marks, names, sources = store.drawer(SessionMarks), store.drawer(LastingNames), store.drawer(ImportSources)
+    entries = store.drawer(EntryRows)
     chunks, embeddings, listing = store.drawer(Chunks), store.drawer(Embeddings), store.drawer(Listing)
     keys, vectors = embeddings.vectors_of(embeddings.models()[0].id, ids)
     return (
         items, [chunks.of(item) for item in ids], store.changes(0, 9999), keys.tolist(), vectors.tolist(),
-        [store.drawer(Attachments).of(item) for item in ids], store.entries_of(ids), store.past(ids),
-        store.threads(limit=9, offset=0), store.superseded_items(), store.drawer(Embeddings).models(), names.uids(ids),
+        [store.drawer(Attachments).of(item) for item in ids], entries.of(ids), entries.past(ids),
+        entries.threads(limit=9, offset=0), store.drawer(Outdated).superseded(), embeddings.models(), names.uids(ids),
         store.drawer(DocumentNames).docids(ids), store.drawer(CollectionFiles).records("c"),
         marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
-        sources.find("note", "file", ""), store.indexed_fields(), store.drawer(Items).last(), store.next_entry(),
+        sources.find("note", "file", ""), list(store.drawer(MetadataIndex).fields()), store.drawer(Items).last(),
+        entries.next_number(),
         store.drawer(JobQueue).total(), store.drawer(StoredSettings).get("model"),
         store.tables(), store.tools(), store.instances(), store.bindings(),
         [store.table_value(table.number) for table in store.tables()],
@@ -203,7 +209,7 @@ def test_what_is_stored_after_it_goes_on_with_the_next_numbers(
         first, second = (each.put([prepare(Draft("note", "new", body="new"))])[0] for each in stores)
         assert first.id == second.id
         assert store.last_change() == file.last_change()
-        assert store.next_entry() == file.next_entry()
+        assert store.drawer(EntryRows).next_number() == file.next_entry()
         assert store.check() == []
 
 

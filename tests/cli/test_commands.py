@@ -304,7 +304,7 @@ def test_a_setting_that_cannot_be_read_ends_with_78_and_its_name(run: Run) -> No
 
 
 _NOT_FOR_A_SEARCH = {
-    "commonplace.index.vectors.index",
+    "commonplace.index.vectors.vector_index",
     "commonplace.ingest.embedding",
     "commonplace.ingest.files.read",
     "commonplace.kinds.documents.folders.walk",

@@ -19,7 +19,7 @@ import pytest
 from crash_checks import QUERIES, make_draft, open_library, problems_of, unique_word
 
 from commonplace.errors import Busy
-from commonplace.index.files import LOCK_NAME
+from commonplace.index.sealed_files import LOCK_NAME
 from commonplace.library import Library
 from few_files import few_files
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from commonplace.index.vectors.index import VectorIndex
-from commonplace.index.words.index import LexicalIndex
+from commonplace.index.vectors.vector_index import VectorIndex
+from commonplace.index.words.lexical_index import LexicalIndex
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Change, Draft
 from commonplace.store import SqliteStore

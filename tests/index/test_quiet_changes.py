@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commonplace.index.files import writer_lock
+from commonplace.index.sealed_files import writer_lock
 from commonplace.library import Library
 from commonplace.model import Draft
 from opening import library_settings

@@ -13,6 +13,7 @@ import pytest
 from commonplace.errors import InvalidInput
 from commonplace.kinds.knowledge.drawer import Records
 from commonplace.kinds.knowledge.records import put_record
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.entry import Image, New, Revision
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Span
@@ -74,10 +75,10 @@ def test_cues_parts_versions_and_histories_come_along(library: Library, elsewher
         assert here.places([before])[before] == there.places([after])[after], uri
         assert here.cues(before) == there.cues(after), uri
     assert elsewhere.get("notes://tea").version == 7
-    (entry,) = elsewhere.store.entries([3])
-    assert [past.body for past in elsewhere.store.past([entry.item_id])[entry.item_id]] == ["three"]
-    assert elsewhere.store.entries([1])[0].superseded_by == 3
-    assert elsewhere.store.entries([4])[0].images == 1
+    (entry,) = elsewhere.store.drawer(EntryRows).get([3])
+    assert [past.body for past in elsewhere.store.drawer(EntryRows).past([entry.item_id])[entry.item_id]] == ["three"]
+    assert elsewhere.store.drawer(EntryRows).get([1])[0].superseded_by == 3
+    assert elsewhere.store.drawer(EntryRows).get([4])[0].images == 1
     (character,) = elsewhere.store.drawer(LastingNames).named("character", "zoë")
     assert elsewhere.store.drawer(LastingNames).uids([character]) == {
         character: library.store.drawer(LastingNames).uids([library.get("characters://1").id])[
@@ -92,7 +93,7 @@ def test_an_older_entry_that_comes_after_the_one_that_replaces_it_is_replaced_al
     library.memories.store([New("th", "agent", "one")])
     library.memories.store([New("th", "agent", "two", supersedes=(1,))])
     elsewhere.import_(reversed(list(library.export())))
-    assert elsewhere.store.entries([1])[0].superseded_by == 2
+    assert elsewhere.store.drawer(EntryRows).get([1])[0].superseded_by == 2
 
 
 def test_an_item_that_has_lost_its_cues_or_pictures_loses_them_where_it_was_imported_before(
@@ -119,7 +120,7 @@ def test_an_entry_whose_predecessor_is_gone_replaces_no_other_of_that_number(
     library.delete("memory://1")
     elsewhere.memories.store([New("another", "agent", "ours")])
     elsewhere.import_(library.export())
-    assert elsewhere.store.entries([1])[0].superseded_by is None
+    assert elsewhere.store.drawer(EntryRows).get([1])[0].superseded_by is None
 
 
 def test_what_is_said_about_everything_comes_along(library: Library, elsewhere: Library) -> None:

@@ -18,8 +18,8 @@ import pytest
 from commonplace.errors import InvalidInput, Unavailable
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Mode
-from commonplace.search.fuse import Weights, combine, reciprocal_rank, trust_in_model, weigh
-from commonplace.search.parse import LONGEST, Parsed, parse
+from commonplace.search.legs import Weights, combine, trust_in_model, weigh
+from commonplace.search.request import LONGEST, Parsed, parse
 from opening import library_settings, open_library
 
 TEA = Draft("note", "tea", title="Tea", body="Oolong wants water just off the boil.")
@@ -349,7 +349,3 @@ def test_weights_add_up_and_trust_falls_with_the_language() -> None:
     ]
     assert trusts == sorted(trusts, reverse=True)
     assert len(set(trusts)) == 4
-
-
-def test_reciprocal_rank_fusion_is_the_formula() -> None:
-    assert reciprocal_rank([([7, 8], 1.0), ([8], 2.0)], k=60) == {7: 1 / 61, 8: 1 / 62 + 2 / 61}

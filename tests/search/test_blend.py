@@ -21,7 +21,7 @@ from commonplace.search.blend import (
     share_of,
     stands_out,
 )
-from commonplace.search.fuse import weigh
+from commonplace.search.legs import weigh
 
 shares = st.floats(0, 1)
 strengths = st.floats(0, 50)

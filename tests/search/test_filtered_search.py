@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.index.words import reader as lexical_reader
+from commonplace.index.words import lexical_reader
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Hit, Mode
 from opening import library_settings

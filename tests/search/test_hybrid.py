@@ -14,11 +14,9 @@ from commonplace.library import Library
 from commonplace.model import Draft, Filter, Stage
 from commonplace.models import Generator, Reranker
 from commonplace.models.roles import Embedder
+from commonplace.search.engine import Budgets, Semantic
 from commonplace.search.hybrid import Hybrid
-from commonplace.search.pipeline import Semantic
-from commonplace.search.question import HybridAnswer, Question
-from commonplace.search.timed import Budgets
-from commonplace.search.typed import Search
+from commonplace.search.question import HybridAnswer, Question, Search
 from commonplace.store.items import Items
 from opening import library_settings
 
@@ -201,7 +199,7 @@ def test_what_is_broken_has_failed_and_the_rest_answers(
     answer = engine(stocked, reranker=Judge("", failure("the model is gone"))).find(plain("oolong"))
     assert set(keys(stocked, answer)) == {"oolong", "tea"}
     assert stage(answer, "rerank") == Stage("rerank", "failed", reason="it failed: the model is gone")
-    (record,) = [record for record in caplog.records if record.name == "commonplace.search.timed"]
+    (record,) = [record for record in caplog.records if record.name == "commonplace.search.engine"]
     assert bool(record.exc_info) == traced
     assert ("the model is gone" in record.getMessage()) == (not traced)
 

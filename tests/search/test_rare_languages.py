@@ -13,8 +13,8 @@ import pytest
 
 from commonplace.library import Library
 from commonplace.model import Draft
-from commonplace.search.parse import parse
 from commonplace.search.plan import plan_lexical
+from commonplace.search.request import parse
 from commonplace.text.analyze import stems
 from opening import library_settings
 

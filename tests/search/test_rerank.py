@@ -21,11 +21,10 @@ from hypothesis.extra.numpy import arrays
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Page
 from commonplace.search.blend import share_of
-from commonplace.search.question import HybridAnswer, Question
+from commonplace.search.question import HybridAnswer, Question, Search
 from commonplace.search.request import Request
 from commonplace.search.rerank import BUDGET_S, LEAST_S, WEIGHTS, SecondLook, allowed, reordered, time_for
 from commonplace.search.rerank_features import FEATURES
-from commonplace.search.typed import Search
 from commonplace.store.items import Items
 
 BODIES = {

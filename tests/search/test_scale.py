@@ -13,9 +13,8 @@ import pytest
 
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Mode
-from commonplace.search.question import Question
+from commonplace.search.question import Question, Search
 from commonplace.search.scale import CLOSE, NOT_CLOSE
-from commonplace.search.typed import Search
 from commonplace.store.items import Items
 from opening import ON_FILES
 from paraphrases import SETS

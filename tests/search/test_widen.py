@@ -20,8 +20,8 @@ from commonplace.model import Draft, Page, Stage
 from commonplace.models.catalog import DEFAULT, MULTILINGUAL, entry
 from commonplace.models.roles import Carded
 from commonplace.search.legs import VectorLeg
-from commonplace.search.parse import parse
 from commonplace.search.plan import plan_lexical
+from commonplace.search.request import parse
 from commonplace.search.rerank import allowed
 from commonplace.search.widen import MOST_ADDED, WORDS_SHARE, _with_words, telling_words, why_not
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.index.words.query import LexicalQuery
-from commonplace.index.words.reader import MOST_MARKS
+from commonplace.index.words.lexical_query import LexicalQuery
+from commonplace.index.words.lexical_reader import MOST_MARKS
 from commonplace.model import chunk_id
 from commonplace.search.lists import _deep, _RankedPassages, _Tally
 from commonplace.search.plan import LexicalPlan

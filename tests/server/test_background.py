@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.kinds.memories.entry import New, Stored
+from commonplace.kinds.memories.tools.statistics import embedded_entries
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.server import background as room
@@ -159,7 +160,7 @@ def test_memories_that_a_provider_failed_get_their_vectors_later(tmp_path: Path,
             assert made.embedding == "pending"
             site.always = None
             worker.nudge("default", wrote=True)
-            until(lambda: library.embedding.entries() == (1, 1, 0))
+            until(lambda: embedded_entries(library) == (1, 1, 0))
     finally:
         worker.close()
         found.close()

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.ranked_lists import EntryTimes
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Entries, Filter
@@ -80,7 +81,7 @@ def test_a_listing_is_what_a_plain_look_at_everything_gives(
         library.memories.sweep()
         for number, entry in enumerate(entries, start=1):
             put(library, number, entry, supersedes=(number - 1,) if number % 5 == 0 else ())
-        known = {one.item_id for one in library.store.entry_times()}
+        known = {one.item_id for one in library.store.drawer(EntryRows).times()}
         matching = known & set(library.store.drawer(Listing).select(filter).tolist())
         everything = [
             Moment(item.id, round(item.created_at.timestamp() * 1e6))
@@ -109,12 +110,12 @@ def test_what_is_known_in_memory_is_level_with_the_log(library: Library) -> None
         put(library, number, {**entry, "minute": number})
     known = times.now()
     assert [Moment(*pair) for pair in zip(known.items.tolist(), known.created.tolist(), strict=True)] == (
-        library.store.entry_times()
+        library.store.drawer(EntryRows).times()
     )
-    gone = library.store.entries([3])[0].item_id
+    gone = library.store.drawer(EntryRows).get([3])[0].item_id
     library.store.drawer(Items).delete([gone])
     put(library, 6, entry)
-    assert times.now().items.tolist() == [one.item_id for one in library.store.entry_times()]
+    assert times.now().items.tolist() == [one.item_id for one in library.store.drawer(EntryRows).times()]
     assert times.now().of(known.items).tolist().count(-1) == 1
     assert times.now() is times.now()
 

@@ -20,6 +20,7 @@ from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.document_names import DocumentNames
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
@@ -31,6 +32,8 @@ from commonplace.store.job_queue import JobQueue
 from commonplace.store.lasting_names import LastingNames
 from commonplace.store.listing import Listing
 from commonplace.store.messages import Messages
+from commonplace.store.metadata_index import MetadataIndex
+from commonplace.store.outdated import Outdated
 from commonplace.store.rows import Attachment, FileRecord, FolderChange
 from commonplace.store.session_marks import Returned, SessionList, SessionMarks
 from commonplace.store.stored_settings import StoredSettings
@@ -51,7 +54,7 @@ def fill(store: Store) -> None:
     )
     data = b"picture"
     store.drawer(Attachments).attach(items[0].id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
-    store.index_field(("k",))
+    store.drawer(MetadataIndex).add(("k",))
     for number in (1, 2):
         fields: dict[str, Any] = {"source": "user", **({"supersedes": [1]} if number == 2 else {})}
         entry = store.drawer(Items).put(
@@ -80,18 +83,20 @@ def content(store: Store) -> Any:
     ids = [item.id for item in items]
     chunks, embeddings, listing = store.drawer(Chunks), store.drawer(Embeddings), store.drawer(Listing)
     marks, names, sources = store.drawer(SessionMarks), store.drawer(LastingNames), store.drawer(ImportSources)
+    entries = store.drawer(EntryRows)
     return (
         items, [chunks.of(item) for item in ids], store.changes(0, 99),
         [store.drawer(Attachments).of(item) for item in ids],
-        store.entries_of(ids), store.threads(limit=9, offset=0), store.tally().common, store.superseded_items(),
+        entries.of(ids), entries.threads(limit=9, offset=0), entries.tally().common,
+        store.drawer(Outdated).superseded(),
         store.drawer(StoredSettings).get("s"), embeddings.models(), embeddings.total(embeddings.models()[0].id),
         names.uids(ids),
         store.drawer(DocumentNames).docids(ids), store.drawer(DocumentNames).by_end("a.md", "end", 9),
         store.drawer(CollectionFiles).records("c"),
         store.drawer(Messages).openings(["talk"]),
         marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"), sources.find("note", "file", ""),
-        store.indexed_fields(), store.drawer(Items).last(), store.next_entry(), store.drawer(JobQueue).total(),
-        store.indexed(ids),
+        list(store.drawer(MetadataIndex).fields()), store.drawer(Items).last(), entries.next_number(),
+        store.drawer(JobQueue).total(), store.indexed(ids),
         listing.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
         tables_told(store),
     )  # fmt: skip
@@ -153,7 +158,7 @@ def test_texts_of_any_length_are_kept_and_found(store: Store) -> None:
         ]
     )
     note = store.drawer(Items).put([prepare(Draft("note", two, title=two, body="x"))])[0]
-    store.index_field(("k",))
+    store.drawer(MetadataIndex).add(("k",))
     with store.transaction():
         entry = prepare(Draft("memory", "1", one, body="s", fields={"source": "user"}, metadata={"k": [one], "q": one}))
         said = store.drawer(Items).put([entry])[0]
@@ -168,8 +173,8 @@ def test_texts_of_any_length_are_kept_and_found(store: Store) -> None:
     assert [name.item_id for name in store.drawer(DocumentNames).by_end(two, "path", 9)[0]] == [items[1].id]
     where = (Condition(("k",), "array_contains", one), Condition(("q",), "starts_with", "X" * 100))
     assert store.drawer(Listing).select(Filter(kinds=("memory",), where=where)).tolist() == [said.id]
-    assert store.latest_entries([one], 5)[one][0].item_id == said.id
-    assert store.threads(limit=5, offset=0)[0][0].thread == one
+    assert store.drawer(EntryRows).latest([one], 5)[one][0].item_id == said.id
+    assert store.drawer(EntryRows).threads(limit=5, offset=0)[0][0].thread == one
     store.drawer(ImportSources).keep(ImportSource("note", two, one, b"h", note.id, 1))
     assert store.drawer(ImportSources).find("note", two, one) is not None
     store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)

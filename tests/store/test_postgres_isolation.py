@@ -20,6 +20,8 @@ from psycopg import errors, sql
 from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.knowledge.drawer import Cue, KeptAnswer, KeptAnswers, Records
+from commonplace.kinds.memories.drawer import EntryRows
+from commonplace.kinds.memories.entry import Past
 from commonplace.model import Draft, Filter
 from commonplace.store.attachments import Attachments
 from commonplace.store.chunks import Chunks
@@ -29,8 +31,9 @@ from commonplace.store.items import Items
 from commonplace.store.job_queue import JobQueue
 from commonplace.store.lasting_names import LastingNames
 from commonplace.store.listing import Listing
+from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.postgres import PostgresStore
-from commonplace.store.rows import Attachment, FileRecord, FolderChange, Past
+from commonplace.store.rows import Attachment, FileRecord, FolderChange
 from commonplace.store.session_marks import Returned, SessionList, SessionMarks
 from commonplace.store.stored_settings import StoredSettings
 from opening import open_store, space_of
@@ -55,11 +58,11 @@ def filled(tmp_path: Path) -> Iterator[PostgresStore]:
     data = b"picture"
     store.drawer(Attachments).attach(note.id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
     store.drawer(Records).set_cues(talk.id, [Cue(0, 1, 0, 1)])
-    store.index_field(("k",))
+    store.drawer(MetadataIndex).add(("k",))
     for number in (1, 2):
         fields: dict[str, Any] = {"source": "user", "supersedes": [1]} if number == 2 else {"source": "user"}
         entry = prepare(Draft("memory", str(number), "t", body="said", fields=fields, metadata={"k": "v"}))
-        store.keep_past(store.drawer(Items).put([entry])[0].id, Past(1, 1, "was", {}, (), ()), 5)
+        store.drawer(EntryRows).keep_past(store.drawer(Items).put([entry])[0].id, Past(1, 1, "was", {}, (), ()), 5)
     model = store.drawer(Embeddings).add_model("f", "m", 1)
     store.drawer(Embeddings).add(model, [(store.drawer(Chunks).of(note.id)[0].vector_key, b"\0\0")])
     document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))

@@ -27,6 +27,7 @@ from commonplace.store import SqliteStore
 from commonplace.store.items import Items
 from commonplace.store.job_queue import JobQueue
 from commonplace.store.listing import Listing
+from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.postgres import PostgresStore, connection, migrate, open_postgres
 from opening import OPENED, open_place, place_of
 from postgres_server import APP, OWNER, Server, postgres, start
@@ -151,17 +152,17 @@ def test_a_backup_whose_connection_goes_at_its_end_is_made_again_whole(
     store: PostgresStore, database: tuple[Server, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.drawer(Items).put([prepare(note("a")), prepare(note("b"))])
-    store.index_field(("k",))
-    original, cuts = SqliteStore.index_field, list[int]()
+    store.drawer(MetadataIndex).add(("k",))
+    original, cuts = MetadataIndex.add, list[int]()
 
-    def index_field(copy: SqliteStore, path: tuple[str, ...]) -> None:
+    def index_field(copy: MetadataIndex, path: tuple[str, ...]) -> None:
         """By now all rows are in the copy, and nothing is left to do but to end the transaction here."""
         original(copy, path)
         if not cuts:
             cuts.append(1)
             cut(*database)
 
-    monkeypatch.setattr(SqliteStore, "index_field", index_field)
+    monkeypatch.setattr(MetadataIndex, "add", index_field)
     store.backup(tmp_path / "backup.db")
     assert cuts
     with closing(SqliteStore(tmp_path / "backup.db")) as copy:

@@ -25,6 +25,7 @@ from commonplace.store import SqliteStore
 from commonplace.store.embeddings import Embeddings
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
+from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.sqlite import connection
 from opening import open_store
 
@@ -133,7 +134,7 @@ def changing(store: SqliteStore, work: Callable[[], Any]) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["memory", "document", "note", "message"])
 def test_many_items_go_with_as_many_statements_as_few(sqlite: SqliteStore, kind: str) -> None:
-    sqlite.index_field(("status",))
+    sqlite.drawer(MetadataIndex).add(("status",))
     more: dict[str, Any] = {"fields": {"source": "user"}, "metadata": {"status": "open"}, "tags": ("tea",)}
     made = sqlite.drawer(Items).put(
         [prepare(Draft(kind, str(n), parent="p", body=f"# Head {n}\n\nWords.", **more)) for n in range(1, 41)]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from commonplace.index.turbopuffer.index import TurbopufferIndex
-from commonplace.index.turbopuffer.settings import Naming, service
+from commonplace.index.turbopuffer.remote_index import TurbopufferIndex
+from commonplace.index.turbopuffer.service_settings import Naming, service
 from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.library import Library
 from commonplace.store.stored_settings import StoredSettings

@@ -18,9 +18,9 @@ from commonplace.ingest.suited import best_here
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Mode, fingerprint
 from commonplace.models import Embedder, open_embedder
+from commonplace.search.question import Kind, Search
 from commonplace.search.question import Question as Typed
 from commonplace.search.rerank import allowed
-from commonplace.search.typed import Kind, Search
 from commonplace.settings import Settings
 from commonplace.store.items import Items
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from commonplace.errors import InvalidInput
 from commonplace.evaluation.ranking_metrics import Interval, Paired, Values, bootstrap, paired
-from commonplace.index.files import write_atomically
+from commonplace.index.sealed_files import write_atomically
 from commonplace.model import JSON
 
 NDCG, RECALL, DEEP_RECALL, MRR = "ndcg@10", "recall@10", "recall@100", "mrr@10"

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from commonplace.errors import Busy
-from commonplace.index.files import writable
+from commonplace.index.sealed_files import writable
 
 PATIENCE_S = 10.0
 """Seconds that a patient caller waits for who makes vectors in the background, which stops in between for them."""

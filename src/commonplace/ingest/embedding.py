@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Command, InvalidInput, NotFound, Unavailable
-from commonplace.index.base import MakeVectors, NearIndex
-from commonplace.index.vectors.index import VectorIndex
+from commonplace.index.followers import MakeVectors, NearIndex
+from commonplace.index.vectors.vector_index import VectorIndex
 from commonplace.ingest.embed_lock import Pace, embed_lock
 from commonplace.ingest.library_status import Coverage
 from commonplace.ingest.model_vectors import MOST_WALKED, Backlog, StoredVectors
@@ -168,11 +168,6 @@ class Embedding:
         """Return the store's id of the model in use; None where there is none."""
         model = self.serving()
         return model.id if model else None
-
-    def entries(self) -> tuple[int, int, int]:
-        """Return the counts of memory entries with vectors, of their vectors, and of entries that lack some."""
-        model = self.serving()
-        return self._store.embedded_entries(model.id if model else 0)
 
     @property
     def folder(self) -> Path:

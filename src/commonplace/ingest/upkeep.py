@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commonplace.errors import StorageFull
-from commonplace.index.files import PART_SUFFIX
+from commonplace.index.sealed_files import PART_SUFFIX
 from commonplace.ingest.automatic import AutomaticVectors, OnWrite
 from commonplace.ingest.embedding import Embedding, Progress
 from commonplace.ingest.library_status import Coverage, Pending

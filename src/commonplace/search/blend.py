@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.search.fuse import Weights
+from commonplace.search.engine import reciprocal
+from commonplace.search.legs import Weights
 from commonplace.search.scale import ALL_WORDS, ALONE, lifted
 
 Floats = NDArray[np.float64]
 
-K = 60
 OWN, OTHER = 2.0, 1.0
 """The weight of a list of the caller's own query, and of a variant's."""
 
@@ -106,15 +106,18 @@ class Fusion:
     """
 
     def __init__(self, lists: Sequence[tuple[Sequence[int], float]]) -> None:
-        self._ranks = [(dict(zip(items, range(1, len(items) + 1), strict=True)), weight) for items, weight in lists]
         self.items = list(dict.fromkeys(item for items, _ in lists for item in items))
+        self._weights = [weight for _, weight in lists]
+        fused = reciprocal([np.array(items, np.int64) for items, _ in lists], self._weights)
+        columns = (column.tolist() for pair in zip(fused.ranks, fused.worths, strict=True) for column in pair)
+        self._rows = dict(zip(fused.ids.tolist(), zip(*columns, strict=True), strict=True))
 
     def of(self, item: int) -> Fused:
-        places, bonus = list[ListPlace](), 0.0
-        for number, (ranks, weight) in enumerate(self._ranks):
-            rank = ranks.get(item)
-            if rank is not None:
-                places.append(ListPlace(number, rank, weight / (K + rank)))
+        places, bonus, row = list[ListPlace](), 0.0, self._rows[item]
+        for number, weight in enumerate(self._weights):
+            rank, worth = row[2 * number : 2 * number + 2]
+            if rank:
+                places.append(ListPlace(number, rank, worth))
                 if weight >= OWN and rank <= 3:
                     bonus = max(bonus, FIRST_BONUS if rank == 1 else NEXT_BONUS)
         return Fused(tuple(places), bonus)

@@ -12,25 +12,29 @@ from dataclasses import replace
 from functools import partial
 
 from commonplace.errors import Sentence, Unavailable
-from commonplace.index.base import WordIndex, WordReader
+from commonplace.index.followers import WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope
-from commonplace.models.hurry import hurried
 from commonplace.models.roles import Generator, Reranker
 from commonplace.search.blend import OTHER, OWN, belief, blended, on_scale_of, stands_out
-from commonplace.search.expand import Expansion
-from commonplace.search.fuse import weigh
-from commonplace.search.legs import LexicalLeg, telling_for
+from commonplace.search.engine import Budgets, Clock, SemanticSource, StageOmitted, Stages, in_time, within
+from commonplace.search.legs import LexicalLeg, telling_for, weigh
 from commonplace.search.lists import NONE, Depth, Listed, MeaningSearch, WordSearch
-from commonplace.search.merge import merged
-from commonplace.search.parse import Parsed, parse
-from commonplace.search.pipeline import SemanticSource
 from commonplace.search.plan import LexicalPlan, plan_lexical
-from commonplace.search.question import HybridAnswer, PlacedHit, Question, RankedList, Role, SearchTask
-from commonplace.search.rerank import SecondLook, time_for
-from commonplace.search.rerank_fused import FusedLook, Meaning, passages_to_rerank
+from commonplace.search.question import (
+    Expansion,
+    HybridAnswer,
+    PlacedHit,
+    Question,
+    RankedList,
+    Role,
+    Search,
+    SearchTask,
+    merged,
+    passages_to_rerank,
+)
+from commonplace.search.request import Parsed, parse
+from commonplace.search.rerank import FusedLook, Meaning, SecondLook, time_for
 from commonplace.search.scale import CLOSE, NOT_CLOSE, TELLS, highest
-from commonplace.search.timed import Budgets, Clock, StageOmitted, Stages, within
-from commonplace.search.typed import Search
 from commonplace.store.base import Store
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
@@ -184,14 +188,13 @@ class _HybridSearch:
         wanted = [task for task in tasks if task.search.kind != "lex"]
         if not wanted:
             return None
-        try:
-            with hurried(None if self._only_meaning else self._clock.left(self._engine.budgets.embed)):
-                semantic = self._engine.semantic()
-        except Unavailable as error:
-            missing = error.code == "vector_index_missing"
+        seconds = None if self._only_meaning else self._clock.left(self._engine.budgets.embed)
+        semantic = in_time(self._engine.semantic, seconds)
+        if isinstance(semantic, Unavailable):
+            missing = semantic.code == "vector_index_missing"
             if self._only_meaning:
-                raise (Unavailable(self._question.no_vectors, code=error.code) if missing else error) from None
-            self._skip_vector(self._question.no_vectors if missing else Sentence(error.reason.capitalized(), "."))
+                raise (Unavailable(self._question.no_vectors, code=semantic.code) if missing else semantic) from None
+            self._skip_vector(self._question.no_vectors if missing else Sentence(semantic.reason.capitalized(), "."))
             return None
         meanings = MeaningSearch(semantic, self._depth, self._engine.names_of)
         if not self._only_meaning and not meanings.reads(" ".join(task.meaning for task in wanted), self._languages):

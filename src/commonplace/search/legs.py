@@ -1,21 +1,27 @@
-"""The two ways of finding, behind one face each: ask for candidates, or for the exact scores of given ones."""
+"""The two ways of finding, behind one face each, and how much each is believed.
+
+A leg is asked for candidates, or for the exact scores of given ones. Every candidate of either leg gets its exact score
+from both, and each score is put on an absolute scale: a lexical score in units of the query's mass, a cosine between
+the model's typical unrelated and related pairs. So the fused score of a passage depends on the query and the library
+alone, never on a filter, a limit or the other hits. What it means is told by `scale.py`.
+"""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.base import VectorQuery, WordReader
-from commonplace.index.scope import Ids, Scope, distinct
-from commonplace.index.words.query import LexicalQuery
+from commonplace.index.followers import VectorQuery, WordReader
+from commonplace.index.scope import Ids, Scope, among, distinct
+from commonplace.index.words.lexical_query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.models.roles import Embedder
-from commonplace.search.fuse import Weights, trust_in_model
 from commonplace.search.plan import LexicalPlan
 from commonplace.search.scale import (
     ENOUGH_TOLD,
@@ -42,6 +48,54 @@ MOST_INSIDE = 1_000
 
 WELL_KNOWN = 2.0
 """Model tokens per word up to which a word is one that a model has learned something about."""
+
+LEXICAL_SCALE = 0.0294
+"""What the square root of a query's mass is worth in cosine: learned on judged sets (docs/benchmarks.md)."""
+
+LEAST_MASS = 12.0
+"""A query of one rare word has little mass, but whoever types it wants that word."""
+
+OTHER_LANGUAGE = 0.35
+"""Trust in a model for a language it was not trained on but whose letters it knows."""
+
+OTHER_SCRIPT = 0.1
+"""Trust in a model for a script it cannot read: enough to order what the words leave equal."""
+
+READABLE = 4.0
+"""Model tokens per word up to which a model reads a text as words rather than as letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weights of the legs for one query, which add up to 1 when both run."""
+
+    lexical: float
+    vector: float
+    evidence: float = 1.0
+    """What they added up to before: how much one unit of the fused score says."""
+
+
+def trust_in_model(language: str, known: frozenset[str], *, latin: bool, fertility: float) -> float:
+    """Return the trust in a model, from 0 to 1, by whether it speaks the language of a query and knows its words."""
+    if language in known:
+        return 1.0 if fertility <= READABLE else READABLE / fertility
+    return OTHER_LANGUAGE if latin else OTHER_SCRIPT
+
+
+def weigh(mass: float, vector: float) -> Weights:
+    """Return the weights for the mass of a query's terms and the vector leg's own weight.
+
+    Words count with the root of the evidence that the terms can bring.
+    """
+    lexical = LEXICAL_SCALE * max(mass, LEAST_MASS) ** 0.5 if mass else 0.0
+    total = (lexical + vector) or 1.0
+    return Weights(lexical / total, vector / total, total)
+
+
+def combine(lexical: Floats, vector: Floats, weights: Weights) -> Floats:
+    """Return the weighted mean of both scales. A passage without a vector is judged by its words alone."""
+    both = weights.lexical * lexical + weights.vector * vector
+    return np.where(np.isnan(vector), lexical, both).astype(np.float32, copy=False)
 
 
 class Vectors(Protocol):
@@ -71,13 +125,26 @@ class LexicalLeg:
         return complete_passages(self.plan, self.index)
 
     def inside(self, complete: Ids) -> Ids:
-        """Return those of a few passages with words of the query that are in scope."""
-        if not len(complete):
+        """Return those of a few passages with all words that are in scope and that the whole query lets through.
+
+        The index is asked only for what the passages' items do not tell.
+        """
+        for admitted in (self.scope.items, self.scope.known):
+            if len(complete) and admitted is not None:
+                complete = complete[among(complete >> CHUNK_BITS, admitted)]
+        if len(complete) and self.scope.without is not None:
+            complete = complete[~among(complete >> CHUNK_BITS, self.scope.without)]
+        if not len(complete) or self._told_by_items():
             return complete
-        items = distinct(complete >> CHUNK_BITS)
-        items = items if self.scope.items is None else np.intersect1d(items, self.scope.items)
-        scope = replace(self.scope, items=items, known=None)
+        scope = replace(self.scope, items=distinct(complete >> CHUNK_BITS), known=None)
         return np.intersect1d(complete, self.index.search(self.plan.query, MOST_INSIDE, scope)[0])
+
+    def _told_by_items(self) -> bool:
+        """Return True if every passage with all words answers whose item is in scope."""
+        query, scope = self.plan.query, self.scope
+        if query.phrases or query.excluded or not query.by_name or scope.parts:
+            return False
+        return any(term.titled for term in self.plan.content) and (scope.known is not None or not scope.by_fields)
 
     def expect(self, vector: VectorLeg, depth: int) -> None:
         """Tell the index that both legs will be asked for candidates: one elsewhere looks for both at once."""
@@ -100,7 +167,7 @@ class LexicalLeg:
         return scores / np.float32(self.plan.mass or 1.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VectorLeg:
     """The leg by meaning: cosine, scaled so that 0 is the model's typical unrelated pair and 1 its related one."""
 
@@ -111,7 +178,7 @@ class VectorLeg:
     trust: float
     without: Ids | None = None
 
-    @property
+    @cached_property
     def strangers(self) -> Strangers:
         """Return the nearness to the query of passages that have nothing to do with it."""
         return strangers(self.index.sample(), self.query, self.embedder)

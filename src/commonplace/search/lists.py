@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.base import WordReader
+from commonplace.index.followers import WordReader
 from commonplace.index.scope import Ids, Scope, among, distinct, firsts
+from commonplace.index.words.lexical_query import LexicalQuery
+from commonplace.index.words.lexical_reader import MOST_MARKS
 from commonplace.index.words.phrases import phrases
-from commonplace.index.words.query import LexicalQuery
-from commonplace.index.words.reader import MOST_MARKS
 from commonplace.model import CHUNK_BITS
 from commonplace.search.blend import by_words
-from commonplace.search.fuse import OTHER_SCRIPT
-from commonplace.search.legs import Floats, LexicalLeg, VectorLeg, trust_for, weight_of
-from commonplace.search.parse import Parsed
-from commonplace.search.pipeline import Semantic
+from commonplace.search.engine import Semantic, deepen, with_lacking
+from commonplace.search.legs import OTHER_SCRIPT, Floats, LexicalLeg, VectorLeg, trust_for, weight_of
 from commonplace.search.plan import LexicalPlan, plan_lexical
-from commonplace.search.ranking import with_lacking
+from commonplace.search.request import Parsed
 from commonplace.search.scale import (
     TELLS,
     completed,
@@ -386,13 +384,12 @@ def _foremost(found: tuple[Ids, Floats], passages: Ids) -> tuple[Ids, Floats]:
 
 def _deep(candidates: Callable[[int], tuple[Ids, Floats]], documents: int) -> _RankedPassages:
     """Return passages of `documents` items, if there are as many, however many belong to the same few."""
-    depth = 2 * documents
-    while True:
+
+    def ranked(depth: int) -> _RankedPassages:
         chunks, scores = candidates(depth)
-        found = _RankedPassages(chunks, scores, *firsts(chunks >> CHUNK_BITS), len(chunks) < depth)
-        if found.exhausted or len(found.items) >= documents:
-            break
-        depth *= 4
+        return _RankedPassages(chunks, scores, *firsts(chunks >> CHUNK_BITS), len(chunks) < depth)
+
+    found = deepen(2 * documents, ranked, lambda found: found.exhausted or len(found.items) >= documents)
     if len(found.items) <= documents:
         return found
     return found.only(np.sort(np.argpartition(found.first, documents)[:documents]))

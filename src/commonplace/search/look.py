@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import WordReader
+from commonplace.index.followers import WordReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.model import Filter
 from commonplace.search.request import Request
@@ -17,10 +18,11 @@ from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag, micros
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
+from commonplace.store.outdated import Outdated
 from commonplace.text.glob_patterns import folded_path
 
 if TYPE_CHECKING:
-    from commonplace.search.pipeline import Semantic, SemanticSource
+    from commonplace.search.engine import Semantic, SemanticSource
 
 
 class Scopes:
@@ -45,14 +47,7 @@ class Scopes:
         items = self._store.drawer(Listing).select(filter) if filter.where or filter.entries or filter.paths else None
         if items is not None:  # the store has applied the whole filter, not only the part an index cannot
             return Scope(items=items, without=without)
-        return Scope(
-            without=without,
-            kinds=filter.kinds,
-            parents=filter.parents,
-            tags=tuple(dict.fromkeys(map(fold_tag, filter.tags))),
-            created=(_micros(filter.created_from), _micros(filter.created_to)),
-            updated=(_micros(filter.updated_from), _micros(filter.updated_to)),
-        )
+        return replace(scope_of(filter), without=without)
 
     def items(self, filter: Filter, scope: Scope) -> Ids | None:
         """Return the item ids a vector index is held to: it keeps no fields, so the store evaluates the filter."""
@@ -68,7 +63,7 @@ class Scopes:
     def replaced(self, filter: Filter) -> Sequence[int]:
         """Return the ids of memory entries that a newer one supersedes; none if the filter speaks of entries itself."""
         told = filter.entries is not None or (filter.kinds and "memory" not in filter.kinds)
-        return () if told else self._store.superseded_items()
+        return () if told else self._store.drawer(Outdated).superseded()
 
     def _hidden(self, filter: Filter) -> Ids | None:
         """Return the nodes of tables that only their own search tools show."""
@@ -136,6 +131,17 @@ class Look:
     def replaced(self, request: Request) -> Sequence[int]:
         """Return the items that no search finds, whatever it leaves out."""
         return self._scopes.replaced(request.filter)
+
+
+def scope_of(filter: Filter) -> Scope:
+    """Return the part of a filter that an index can decide by the fields of items."""
+    return Scope(
+        kinds=filter.kinds,
+        parents=filter.parents,
+        tags=tuple(dict.fromkeys(map(fold_tag, filter.tags))),
+        created=(_micros(filter.created_from), _micros(filter.created_to)),
+        updated=(_micros(filter.updated_from), _micros(filter.updated_to)),
+    )
 
 
 def _front(path: str) -> str:

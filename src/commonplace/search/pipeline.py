@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import WordIndex, WordReader
+from commonplace.index.followers import WordIndex, WordReader
 from commonplace.index.scope import Ids
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, Item, Page
-from commonplace.models.hurry import hurried
-from commonplace.models.roles import Embedder
-from commonplace.search.fuse import Weights
-from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, scale_of, trust_for
+from commonplace.search.engine import (
+    EMBED_S,
+    Floats,
+    Legs,
+    Proposed,
+    Recipe,
+    Semantic,
+    SemanticSource,
+    Stages,
+    in_time,
+    no_passages,
+    rank,
+)
+from commonplace.search.legs import LexicalLeg, VectorLeg, Weights, trust_for
 from commonplace.search.look import Look, Scopes
-from commonplace.search.parse import NO_WORD, Parsed, parse
 from commonplace.search.plan import LexicalPlan, plan_lexical, plan_telling
 from commonplace.search.present import Presenter, RankedRows
 from commonplace.search.ranking import (
@@ -28,48 +36,24 @@ from commonplace.search.ranking import (
     doubts,
     enough,
     few_per_item,
-    fused,
-    in_order,
     near_enough,
-    no_passages,
+    ordered,
     rows_of,
     tied,
-    with_complete,
-    with_lacking,
 )
-from commonplace.search.request import MOST_HITS, Request
-from commonplace.search.rerank import CANDIDATES, MeanOf, RerankCandidates, RerankQuery, SecondLook, reordered
+from commonplace.search.request import MOST_HITS, NO_WORD, Parsed, Request, parse
+from commonplace.search.rerank import CANDIDATES, RerankCandidates, RerankQuery, SecondLook, reordered
 from commonplace.search.scale import NO_SCALE
-from commonplace.search.timed import Stages
 from commonplace.search.widen import READ, Widened, why_not, widened
 from commonplace.store.base import Store
 from commonplace.store.items import Items
 from commonplace.store.messages import Messages
 
-Floats = NDArray[np.float32]
 T = TypeVar("T")
-EMBED_S = 2.0
-"""How long a provider may think about a query that words can answer, too."""
-LEAST_DEPTH, DEPTH_PER_HIT = 50, 5
 NOT_FOUND = "No text has a word of the query, nor one like it."
 ONLY_EXCLUDED = "The query has nothing but exclusions, so their words were looked for."
 MOST_TELLING = 8
 """Words of a text that show where what is like it matches."""
-
-
-@dataclass(frozen=True, slots=True)
-class Semantic:
-    """A ready vector side: an index that has vectors and the model that made them."""
-
-    index: Vectors
-    embedder: Embedder
-    mean_of: MeanOf
-
-
-class SemanticSource(Protocol):
-    """A function that returns the vector side, or raises Unavailable with the reason."""
-
-    def __call__(self) -> Semantic: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +203,9 @@ class Pipeline:
 
     def _vector_leg_of(self, item_ids: Sequence[int], request: Request, look: Look, stages: Stages) -> VectorLeg | None:
         """Return the leg by the mean vector of items; None, with the stage skipped, where there is none."""
-        try:
-            semantic = look.semantic()
-        except Unavailable as error:
-            stages.skip("vector", error.reason)
+        semantic = in_time(look.semantic, None)
+        if isinstance(semantic, Unavailable):
+            stages.skip("vector", semantic.reason)
             return None
         mean = semantic.mean_of(*item_ids)
         if mean is None:
@@ -238,20 +221,24 @@ class Pipeline:
         if request.mode == "lexical":
             stages.skip("vector", "only words were asked for")
             return None
-        meaning = _meaning(parsed)
-        try:
-            with hurried(None if request.mode == "semantic" else EMBED_S):  # the first contact with a provider included
-                semantic = look.semantic()
-                embedder, query = semantic.embedder, request.vector
-                if query is None:
-                    query = stages.timed("embed", lambda: embedder.embed_queries([meaning])[0])
-        except Unavailable as error:
-            if request.mode == "semantic":
-                raise
-            stages.skip("vector", error.reason)
+        meaning, must = _meaning(parsed), request.mode == "semantic"
+
+        def work() -> tuple[Semantic, Floats]:
+            semantic = look.semantic()  # the first contact with a provider included
+            if request.vector is not None:
+                return semantic, request.vector
+            return semantic, stages.timed("embed", lambda: semantic.embedder.embed_queries([meaning])[0])
+
+        side = in_time(work, None if must else EMBED_S)
+        if isinstance(side, Unavailable):
+            if must:
+                raise side
+            stages.skip("vector", side.reason)
             return None
-        trust = trust_for(meaning, embedder, look.words.languages()[0])
-        return VectorLeg(semantic.index, embedder, query, look.items(request), trust, look.scope(request).without)
+        semantic, query = side
+        trust = trust_for(meaning, semantic.embedder, look.words.languages()[0])
+        items, without = look.items(request), look.scope(request).without
+        return VectorLeg(semantic.index, semantic.embedder, query, items, trust, without)
 
     # retrieve, fuse, calibrate
 
@@ -304,19 +291,11 @@ class Pipeline:
         self, lexical: LexicalLeg, vector: VectorLeg | None, wanted: int, request: Request, stages: Stages
     ) -> Ranking:
         """Return enough passages for the page, however many of them belong to the same few items."""
-        depth = max(LEAST_DEPTH, DEPTH_PER_HIT * wanted)
         if vector is not None and vector.items is not None:
             # They were read for the vectors, and tell an index by words what its fields let through.
             lexical = replace(lexical, scope=replace(lexical.scope, known=vector.items))
-        while True:
-            ranking, full = self._rank_at_depth(lexical, vector, depth, request, stages)
-            if request.per_item:
-                ranking = best_per_item(ranking)
-            elif request.most_per_item:
-                ranking = few_per_item(ranking, request.most_per_item)
-            if not full or len(ranking.chunks) > wanted:
-                return ranking
-            depth *= 4
+        legs = Legs(lexical, vector, by_words=request.mode != "semantic")
+        return rank(recipe_of(request, vector, wanted, stages), legs, wanted, stages)
 
     def _skipped(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, look: Look) -> Ranking:
         """Return the ranking of the items that are left out, which is empty where none are."""
@@ -331,36 +310,6 @@ class Pipeline:
             near = without if vector.items is None else np.intersect1d(without, vector.items)
             vector = replace(vector, items=near, without=None)
         return self._rank_enough(words, vector, len(without), replace(request, per_item=True), Stages())
-
-    def _rank_at_depth(
-        self, lexical: LexicalLeg, vector: VectorLeg | None, depth: int, request: Request, stages: Stages
-    ) -> tuple[Ranking, bool]:
-        """Return the ranking at a depth, and whether any leg may have more candidates."""
-        if vector and request.mode != "semantic":
-            lexical.expect(vector, depth)
-        near = stages.timed("vector", lambda: vector.candidates(depth)) if vector else no_passages()
-        least = _least_nearness(vector, request)
-        near_full = len(near[0]) >= depth and bool(near[1][-1] >= least)
-        if request.mode == "semantic":
-            stages.skip("lexical", "only meaning was asked for")
-            assert vector is not None  # noqa: S101  # nobody came this far without
-            complete, allowed, weights = lexical.complete(), lexical.allows(near[0]), Weights(0.0, 1.0)
-            chunks, scores = with_lacking(vector, (near[0][allowed], near[1][allowed]), lexical.inside(complete))
-            scale = scale_of(lexical, vector, weights, complete)
-            ranking = in_order(chunks, scores, np.zeros_like(scores), scores, weights, scale)
-            return near_enough(ranking, least), near_full
-        words = stages.timed("lexical", lambda: lexical.candidates(depth))
-        words_full = len(words[0]) >= depth and least == -np.inf  # else the vector leg has all that are near enough
-        if vector is None:
-            complete, weights = lexical.complete(), Weights(1.0, 0.0)
-            chunks, scores = with_complete(lexical, words, complete)
-            scale, unknown = scale_of(lexical, None, weights, complete), np.full_like(scores, np.nan)
-            ranking = in_order(chunks, scores, scores, unknown, weights, scale)
-            return near_enough(ranking, least), words_full
-        wanted = request.reach + 1  # one more than shown, to know whether there is more
-        wanted = wanted if least == -np.inf else MOST_HITS
-        ranking = stages.timed("fuse", lambda: fused(lexical, vector, words, near, depth=depth, wanted=wanted))
-        return near_enough(ranking, least), words_full or near_full
 
 
 def _plan_for(parsed: Parsed, words: WordReader, request: Request) -> LexicalPlan:
@@ -391,6 +340,25 @@ def _meaning(parsed: Parsed) -> str:
 
 def _candidates(ranking: Ranking) -> RerankCandidates:
     return RerankCandidates(ranking.chunks, ranking.lexical, ranking.vector, ranking.weights).first(CANDIDATES)
+
+
+def recipe_of(request: Request, vector: VectorLeg | None, wanted: int, stages: Stages) -> Recipe[Ranking]:
+    """Return the recipe of the default search: passages by the weighted mean of both legs, an item at its best.
+
+    Every candidate has exact scores of both, so the order is that of the scores, however deep the legs were asked.
+    """
+    least = _least_nearness(vector, request)
+    reach = request.reach + 1 if least == -np.inf else MOST_HITS  # one more than shown, to know whether there is more
+
+    def fusion(legs: Legs, found: Proposed) -> Ranking:
+        fused = legs.vector is not None and legs.by_words
+        ranking = stages.timed("fuse", lambda: ordered(legs, found, reach)) if fused else ordered(legs, found, reach)
+        ranking = near_enough(ranking, least)
+        if request.per_item:
+            return best_per_item(ranking)
+        return few_per_item(ranking, request.most_per_item) if request.most_per_item else ranking
+
+    return Recipe(fusion, lambda ranking: len(ranking.chunks) > wanted, least)
 
 
 def _least_nearness(vector: VectorLeg | None, request: Request) -> float:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from math import log
 from typing import Protocol
 
+from commonplace.index.words.lexical_query import LexicalQuery
 from commonplace.index.words.phrases import Phrase, phrase, phrases
-from commonplace.index.words.query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
-from commonplace.search.parse import Parsed
+from commonplace.search.request import Parsed
 from commonplace.text.analyze import exact, stems, token_forms
 from commonplace.text.languages import detect, stemmed_as
 from commonplace.text.terms import MOST_TERMS, Term, beginning, query_terms

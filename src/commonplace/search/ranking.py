@@ -1,4 +1,4 @@
-"""Passages in one order: what both legs found of them, fused, cut down and kept together."""
+"""Passages in the order of their scores: what both legs propose, fused, cut down and kept together."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from commonplace.index.scope import Ids, firsts
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
-from commonplace.search.fuse import Weights, combine, weigh
-from commonplace.search.legs import LexicalLeg, VectorLeg, scale_of
+from commonplace.search.engine import Floats, Legs, Proposed, with_lacking
+from commonplace.search.legs import LexicalLeg, VectorLeg, Weights, combine
 from commonplace.search.scale import CLOSE, NOT_CLOSE, TELLS, Scale
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,68 +30,38 @@ class Ranking:
     """Passages left out because nobody knows how near they are."""
 
 
-def no_passages() -> tuple[Ids, Floats]:
-    """Return an empty list of candidates."""
-    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+def ordered(legs: Legs, found: Proposed, wanted: int) -> Ranking:
+    """Return what the legs propose in the order of its scores, as sure as the first `wanted` items need."""
+    if legs.vector is None:
+        chunks, by_words = found.words
+        return in_order(found, chunks, by_words, by_words, np.full_like(by_words, np.nan))
+    if not legs.by_words:
+        chunks, by_vector = with_lacking(legs.vector, found.near, legs.lexical.inside(found.complete))
+        return in_order(found, chunks, by_vector, np.zeros_like(by_vector), by_vector)
+    return _fused(legs.lexical, legs.vector, found, wanted)
 
 
-def fused(
-    lexical: LexicalLeg,
-    vector: VectorLeg,
-    words: tuple[Ids, Floats],
-    near: tuple[Ids, Floats],
-    *,
-    depth: int,
-    wanted: int,
-) -> Ranking:
+def _fused(lexical: LexicalLeg, vector: VectorLeg, found: Proposed, wanted: int) -> Ranking:
     """Return candidates of either leg with exact scores of both, for every passage that can reach the page."""
-    complete = lexical.complete()
-    words = with_complete(lexical, words, complete)
-    known, found = dict(zip(near[0].tolist(), near[1].tolist(), strict=True)), words[0].tolist()
-    only_words, among = [chunk for chunk in found if chunk not in known], set(found)
+    words, near, weights = found.words, found.near, found.weights
+    known, members = dict(zip(near[0].tolist(), near[1].tolist(), strict=True)), words[0].tolist()
+    only_words, among = [chunk for chunk in members if chunk not in known], set(members)
     only_near = np.array([chunk for chunk in known if chunk not in among], dtype=np.int64)
-    only_near = only_near[lexical.allows(only_near)]
     nearness = vector.scores(np.array(only_words, dtype=np.int64)).tolist()
     known.update(zip(only_words, nearness, strict=True))
     chunks = np.concatenate([words[0], only_near])
     by_vector = np.array([known[chunk] for chunk in chunks.tolist()], dtype=np.float32)
     by_words = np.concatenate([words[1], np.zeros(len(only_near), dtype=np.float32)])
-    weights = weigh(lexical.plan.mass if lexical.plan.query else 0.0, vector.weight)
     scores, unknown = combine(by_words, by_vector, weights), np.isnan(by_vector)
-    scale = scale_of(lexical, vector, weights, complete)
-    if len(words[0]) >= depth:
+    if len(words[0]) >= found.depth:
         # What the lexical list left out scores at most as its last did, and nothing at all where the list is complete.
         # Passages with all words are in the list: what comes after them is in the order of how sure they are.
         last = np.float32(weights.lexical) * words[1][-1]
-        best, sure = scale.sureness(scores + last, unknown), scale.sureness(scores, unknown)
+        best, sure = found.scale.sureness(scores + last, unknown), found.scale.sureness(scores, unknown)
         open_questions = np.flatnonzero(best[len(words[0]) :] >= _nth_item(chunks, sure, wanted)) + len(words[0])
         by_words[open_questions] = lexical.scores(chunks[open_questions])
         scores = combine(by_words, by_vector, weights)
-    return in_order(chunks, scores, by_words, by_vector, weights, scale)
-
-
-def with_complete(lexical: LexicalLeg, words: tuple[Ids, Floats], complete: Ids) -> tuple[Ids, Floats]:
-    """Return the candidates of the lexical leg, and those passages with all words that are not among them."""
-    left_out = _lacking(words[0], complete)
-    return with_lacking(lexical, words, lexical.inside(left_out)) if len(left_out) else words
-
-
-def with_lacking(leg: LexicalLeg | VectorLeg, found: tuple[Ids, Floats], passages: Ids) -> tuple[Ids, Floats]:
-    """Return the candidates of a leg, after those of some passages that it knows and that are not among them."""
-    lacking = _lacking(found[0], passages)
-    if not len(lacking):
-        return found
-    scores = leg.scores(lacking)
-    known = ~np.isnan(scores)
-    return np.concatenate([lacking[known], found[0]]), np.concatenate([scores[known], found[1]])
-
-
-def _lacking(found: Ids, passages: Ids) -> Ids:
-    """Return those of a few passages that are not among the candidates. `np.setdiff1d` takes ten times as long."""
-    if not len(passages):
-        return passages
-    known = set(found.tolist())
-    return np.array([passage for passage in passages.tolist() if passage not in known], dtype=np.int64)
+    return in_order(found, chunks, scores, by_words, by_vector)
 
 
 def _nth_item(chunks: Ids, scores: NDArray[np.float64], n: int) -> float:
@@ -116,12 +84,12 @@ def enough(scores: Floats, least: float) -> NDArray[np.bool_]:
     return (as_shown(scores) if least else scores) >= least
 
 
-def in_order(chunks: Ids, values: Floats, lexical: Floats, vector: Floats, weights: Weights, scale: Scale) -> Ranking:
+def in_order(found: Proposed, chunks: Ids, values: Floats, lexical: Floats, vector: Floats) -> Ranking:
     """Return passages by their scores, which are what the fused values are on the scale of the query."""
-    scores = scale.scores(chunks, values, np.isnan(vector))
+    scores = found.scale.scores(chunks, values, np.isnan(vector))
     order = np.lexsort((chunks, -values, -scores))
     shown = scores[order].astype(np.float32)
-    return Ranking(chunks[order], shown, lexical[order], vector[order], weights, scale)
+    return Ranking(chunks[order], shown, lexical[order], vector[order], found.weights, found.scale)
 
 
 def best_per_item(ranking: Ranking) -> Ranking:

@@ -10,20 +10,29 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.scope import Ids, firsts
+from commonplace.index.followers import WordReader
+from commonplace.index.scope import Ids, Scope, firsts
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
-from commonplace.search.feedback import CENTRE_OF, centre
-from commonplace.search.fuse import Weights, combine
-from commonplace.search.legs import VectorLeg
-from commonplace.search.plan import LexicalPlan
-from commonplace.search.rerank_features import FEATURES, Candidate, Matrix, Standing, features
-from commonplace.search.rerank_text import pieces_of, read
+from commonplace.search.engine import MeanOf, Semantic
+from commonplace.search.legs import LexicalLeg, VectorLeg, Weights, combine, scale_of, trust_for, weigh
+from commonplace.search.plan import LexicalPlan, plan_lexical
+from commonplace.search.request import Parsed
+from commonplace.search.rerank_features import (
+    CENTRE_OF,
+    FEATURES,
+    Candidate,
+    Matrix,
+    Standing,
+    centre,
+    features,
+    pieces_of,
+    read,
+)
 from commonplace.store.base import Store
 from commonplace.store.chunks import Chunks
 from commonplace.store.items import Items
@@ -56,12 +65,6 @@ WEIGHTS: Mapping[str, float] = {
 """What each feature is worth, in units of the fused score: learned with the default and the static model at once."""
 
 _BUDGET: ContextVar[float] = ContextVar("commonplace_second_look", default=BUDGET_S)
-
-
-class MeanOf(Protocol):
-    """A function that returns the mean direction of the vectors of items, or None where they have none."""
-
-    def __call__(self, *item_ids: int) -> Floats | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +183,60 @@ def _nearness(query: RerankQuery, candidates: RerankCandidates) -> Floats | None
     if middle is None:
         return None
     return np.asarray(query.near.index.scores(middle, candidates.chunks) / query.near.spread, dtype=np.float32)
+
+
+# hits that were fused by rank: they have no scores of both legs, so those are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The vector of a question, and the vector side that made it."""
+
+    semantic: Semantic
+    vector: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class FusedLook:
+    """A second look at passages for one question."""
+
+    look: SecondLook
+    words: WordReader
+    parsed: Parsed
+    meaning: Meaning | None
+
+    def scores(self, chunks: Sequence[int], seconds: float) -> list[float | None]:
+        """Return a score from 0 to 1 for each chunk, in their order; None for one that there was no time to read."""
+        text = " ".join((self.parsed.words, *self.parsed.prefixes))
+        languages = self.words.languages()
+        lexical = LexicalLeg(self.words, plan_lexical(Parsed(text), self.words), Scope())
+        near = self._near(text, languages[0])
+        candidates, order = _best_first(np.array(chunks, dtype=np.int64), lexical, near)
+        mean_of = self.meaning.semantic.mean_of if self.meaning else None
+        query = RerankQuery(text, lexical.plan, languages[0], near, mean_of)
+        scale = scale_of(lexical, near, candidates.weights, lexical.complete())
+        values = self.look.scores(query, candidates, seconds)
+        seen = len(values)
+        fresh = scale.scores(candidates.chunks[:seen], values, np.isnan(candidates.vector[:seen])).tolist()
+        scores: list[float | None] = [None] * len(chunks)
+        for place, score in zip(order.tolist(), fresh, strict=False):
+            scores[place] = score
+        return scores
+
+    def _near(self, text: str, language: str) -> VectorLeg | None:
+        if self.meaning is None:
+            return None
+        semantic = self.meaning.semantic
+        trust = trust_for(text, semantic.embedder, language)
+        return VectorLeg(semantic.index, semantic.embedder, self.meaning.vector, None, trust)
+
+
+def _best_first(
+    chunks: NDArray[np.int64], lexical: LexicalLeg, near: VectorLeg | None
+) -> tuple[RerankCandidates, NDArray[np.int64]]:
+    """Return these passages as candidates, best first, and the place that each had among `chunks`."""
+    by_words = lexical.scores(chunks)
+    by_meaning = near.scores(chunks) if near else np.full(len(chunks), np.nan, dtype=np.float32)
+    weights = weigh(lexical.plan.mass if lexical.plan.query else 0.0, near.weight) if near else Weights(1.0, 0.0)
+    order = np.argsort(-combine(by_words, by_meaning, weights), kind="stable")
+    return RerankCandidates(chunks[order], by_words[order], by_meaning[order], weights), order

@@ -1,25 +1,137 @@
-"""What a second look knows of each candidate beyond its two scores: a column each, named and explained in `FEATURES`.
+"""What a second look reads of each candidate, and what it knows of it beyond its two scores.
 
-Columns are weighted by what the query gives the legs: words tell more where words do the work, and what is near in
-meaning tells only where the model reads the language.
+A text is read as stems, and as the pieces of words that it shares with a question. The best of a retrieval are told by
+what they have in common: nobody has judged them, so they are believed as far as their scores are near the first's.
+What is known is a column each, named and explained in `FEATURES`. Columns are weighted by what the query gives the
+legs: words tell more where words do the work, and what is near in meaning tells only where the model reads the
+language.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from math import log
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from commonplace.index.scope import distinct
 from commonplace.lazy_dataclass import dataclass
-from commonplace.search.feedback import shared_words
-from commonplace.search.fuse import Weights
-from commonplace.search.rerank_text import Reading
+from commonplace.search.legs import Weights
+from commonplace.text.analyze import UNSPACED, fold, stems
+from commonplace.text.languages import detect, stemmed_as
 from commonplace.text.terms import Term
 
 Floats = NDArray[np.float32]
 Matrix = NDArray[np.float64]
+
+# what is read of a text
+
+MOST_PIECES = 256
+"""Of a question: a longer one has said what it is about by then."""
+
+_WORD = regex.compile(r"[\w\p{M}]+")
+_WITHOUT_SPACES_OR_SYLLABLES = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_PLAIN_WORD = re.compile(r"\w+")
+_SENTENCE = re.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？]+|\n+")
+
+
+def pieces_of(text: str) -> tuple[str, ...]:
+    """Return the runs of letters that words of a text have in common with their relatives, each once.
+
+    Four characters, the blank before a word among them, and a shorter word whole; where words are not spaced, two
+    characters, or four where a syllable takes several. So `swim` and `swimming` share pieces whatever stems they have.
+    """
+    found: dict[str, None] = {}
+    for word in _WORD.findall(fold(text)):
+        if _WITHOUT_SPACES_OR_SYLLABLES.search(word):
+            size = 4
+        elif UNSPACED.search(word):
+            size = 2
+        else:
+            size, word = 4, f" {word}"
+            if len(word) <= size:
+                word = f"{word} "
+                size = len(word)
+        found.update(dict.fromkeys(word[start : start + size] for start in range(max(1, len(word) - size + 1))))
+        if len(found) >= MOST_PIECES:
+            break
+    return tuple(found)[:MOST_PIECES]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A passage as a second look sees it."""
+
+    heading: str
+    sentences: tuple[str, ...]
+    """Folded, with blanks around every word, as the heading is: what `pieces_of` a question are looked for in."""
+    counts: Counter[str]
+    """How often each stem stands in the passage and over it."""
+
+
+def read(heading: str, text: str, language: str) -> Reading:
+    """Return a passage as a second look reads it. `language`: whose stems texts get that have none of their own."""
+    found = stemmed_as(detect(text), language)
+    parts = [part for part in _SENTENCE.split(text) if part and not part.isspace()]
+    counts = Counter(stems(f"{heading}\n{text}", found).split())
+    return Reading(_spaced(heading), tuple(map(_spaced, parts)), counts)
+
+
+def _spaced(text: str) -> str:
+    words = _PLAIN_WORD.findall(text.lower()) if text.isascii() else _WORD.findall(fold(text))
+    return f" {' '.join(words)} "
+
+
+# what the best have in common
+
+CENTRE_OF = 5
+WORDS_OF = 10
+MOST_WORDS = 25
+_STEEP_CENTRE, _STEEP_WORDS = 8.0, 6.0
+
+
+def belief(scores: Floats, steep: float) -> Floats:
+    """Return `exp(steep · (score − best))`: 1 for the first, falling with the distance from it."""
+    return np.exp(steep * (scores - scores[0])).astype(np.float32) if len(scores) else scores
+
+
+def centre(items: Sequence[int], scores: Floats, mean_of: Callable[[int], Floats | None]) -> Floats | None:
+    """Return the direction of the first few items' vectors, weighted by belief; None where none has a vector."""
+    total: Floats | None = None
+    for item, weight in zip(items[:CENTRE_OF], belief(scores[:CENTRE_OF], _STEEP_CENTRE).tolist(), strict=True):
+        mean = mean_of(item)
+        if mean is not None:
+            total = weight * mean if total is None else total + weight * mean
+    if total is None:
+        return None
+    return np.asarray(total / (np.linalg.norm(total) or 1.0), dtype=np.float32)
+
+
+def shared_words(counts: Sequence[Counter[str]], scores: Floats, asked: Collection[str]) -> dict[str, float]:
+    """Return the stems that set the first few apart from the rest, with their worth; those of the question left out.
+
+    A stem is worth the sum of its share in each of the first, weighted by belief, times its rarity among all.
+    """
+    worth: dict[str, float] = defaultdict(float)
+    for count, weight in zip(counts[:WORDS_OF], belief(scores[:WORDS_OF], _STEEP_WORDS).tolist(), strict=True):
+        length = count.total() or 1
+        for stem, times in count.items():
+            worth[stem] += weight * times / length
+    holders = Counter(stem for count in counts for stem in count)
+    rare = {
+        stem: value * log(1 + (len(counts) - holders[stem] + 0.5) / (holders[stem] + 0.5))
+        for stem, value in worth.items()
+        if stem not in asked
+    }
+    best = sorted(rare, key=lambda stem: (-rare[stem], stem))[:MOST_WORDS]
+    return {stem: rare[stem] for stem in best}
+
+
+# the columns
 
 FEATURES: Mapping[str, str] = {
     "words": "the lexical score itself: how often the terms stand there counts for less than which of them do",

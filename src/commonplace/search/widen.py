@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
-from commonplace.search.feedback import belief, centre
-from commonplace.search.fuse import OTHER_LANGUAGE
-from commonplace.search.legs import LexicalLeg, VectorLeg
+from commonplace.search.engine import MeanOf
+from commonplace.search.legs import OTHER_LANGUAGE, LexicalLeg, VectorLeg
 from commonplace.search.plan import LexicalPlan
-from commonplace.search.rerank import MeanOf, RerankCandidates, passages_of
+from commonplace.search.rerank import RerankCandidates, passages_of
+from commonplace.search.rerank_features import belief, centre
 from commonplace.store.base import Store
 from commonplace.text.terms import Term
 

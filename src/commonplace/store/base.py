@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.model import JSON, Change, IndexedItem
-from commonplace.store.kind_base import EntryStore
 from commonplace.store.session import D, StoreSession
 
 
-class Store(EntryStore, Protocol):
+class Store(Protocol):
     """A store of one space. Every method is safe from any thread; a write that has returned is durable."""
 
     @property
@@ -83,6 +82,10 @@ class Store(EntryStore, Protocol):
 
     def leftovers(self, *, drop: bool = False) -> dict[str, int]:
         """Return how many rows of each sort belong to nothing that is there, and with `drop` remove them."""
+        ...
+
+    def refresh_statistics(self) -> None:
+        """Tell the query planner how much there is, at the end of a bulk write."""
         ...
 
     def vacuum(self) -> None:

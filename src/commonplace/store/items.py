@@ -79,7 +79,7 @@ _DROP_PASSAGES = Tuned(
                returning vector_key""",
     postgres="delete from chunks where item_id in each(:ids int) returning vector_key",
 )
-_HELD_BY_NAME = ("records", "cues", "import_sources", "node_places")
+_HELD_BY_NAME = ("cues", "import_sources", "node_places")
 """Tables whose rows go with an item by triggers on SQLite."""
 
 Address = tuple[str, str, str]

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from commonplace.model import Filter, Item, fingerprint
 from commonplace.store.dialect import Tuned, Values
-from commonplace.store.filters import Compiled, CompileFilter, Fields, path_from
+from commonplace.store.filters import Compiled, CompileFilter
 from commonplace.store.items import Items
+from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.rows import ALL_TAGS, Moment
 from commonplace.store.session import Drawer, reads, reads_together
 from commonplace.store.shaping import ids_from
@@ -120,11 +121,8 @@ class Listing(Drawer):
 
     def compiled(self, filter: Filter) -> Compiled:
         """Return a filter as SQL, which uses the index of metadata where only entries are searched."""
-        fields: Fields = {}
-        if filter.where and filter.kinds == ("memory",):
-            rows = self._db.all("select path, id from metadata_fields order by id")
-            fields = {path_from(path): field for path, field in rows}
-        return self._compile(filter, fields)
+        indexed = filter.where and filter.kinds == ("memory",)
+        return self._compile(filter, self._db.drawer(MetadataIndex).fields() if indexed else {})
 
     def _of_entries(self, filter: Filter) -> tuple[str, Values]:
         where, values = self.compiled(filter)

@@ -108,51 +108,6 @@ HEADING_COLUMNS = (
 )
 
 
-MOST_NUMBER = (1 << 63) - 1
-"""The largest number of an entry: what fits into 64 bits with a sign."""
-ENTRY_BATCH = 500
-"""Entries that are read at a time when a metadata field is indexed."""
-
-
-@dataclass(frozen=True, slots=True)
-class EntryRow:
-    """A memory entry as the store counts and orders it. `number` is what callers know it by, its item's key."""
-
-    number: int
-    item_id: int
-    thread: str
-    source: str
-    created_at: int
-    images: int
-    expires_at: int | None
-    superseded_by: int | None
-    supersedes: tuple[int, ...]
-
-
-class Said(NamedTuple):
-    """An entry of a thread, as far as it matters for what is said next."""
-
-    number: int
-    item_id: int
-    source: str
-    superseded: bool
-    body: str
-    created_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A former state of a memory entry. Of its images only their hashes and types are kept."""
-
-    version: int
-    updated_at: int
-    body: str
-    metadata: dict[str, JSON]
-    tags: tuple[str, ...]
-    images: tuple[tuple[str, str], ...]
-    """(SHA-256 in hexadecimal, media type)"""
-
-
 class FileRecord(NamedTuple):
     """A file as it was when it was read. A tuple, for speed: an update looks at one for every file."""
 
@@ -204,42 +159,5 @@ class Moment:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadRow:
-    """A thread of memory entries. Times are microseconds since 1970, `last_id` the number of its newest entry."""
-
-    thread: str
-    entries: int
-    from_user: int
-    multimodal: int
-    first_at: int
-    last_at: int
-    last_id: int
-
-
-MOST_ACTIVE = 5
-"""Threads that a tally names, those with the most entries."""
-MOST_TAGS = 10
-"""Tags that a tally names, the most frequent."""
 ALL_TAGS = "select min(tag), count(*) as held from tags group by folded order by held desc, folded"
 """Every tag with the number of items that have it, as a query."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """The numbers of memory entries, of each sort."""
-
-    entries: int
-    threads: int
-    from_user: int
-    multimodal: int
-    active: tuple[tuple[str, int], ...]
-    """The threads with the most entries."""
-    common: tuple[tuple[str, int], ...]
-    """The commonest tags."""
-    images: int
-    tags: int
-    superseded: int
-    expiring: int
-    summaries: int
-    bytes: int

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from commonplace.errors import InvalidInput
 from commonplace.exchange import import_lines, lines_of
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.memories import Memories
 from commonplace.space import Space
 from commonplace.store.items import Items
@@ -34,7 +35,7 @@ class Deletions:
     def delete(self, memories: Memories, numbers: Sequence[int]) -> tuple[str, int]:
         """Delete memories. Return the name under which that can be undone, "" where it cannot, and how many went."""
         with self._store.transaction():
-            lines = self._lines([row.item_id for row in self._store.entries(numbers)])
+            lines = self._lines([row.item_id for row in self._store.drawer(EntryRows).get(numbers)])
             count = memories.delete(numbers)
         if not lines:
             return "", count

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from commonplace.errors import InvalidInput
 from commonplace.exchange import lines_of
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.entry import Entry
 from commonplace.library import Library
 from commonplace.model import JSON, Entries, Filter
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
+from commonplace.store.outdated import Outdated
 from commonplace.text.token_estimates import safe_cut
 from commonplace.tools.moments import moment
 from commonplace.web.deletions import Deletions
@@ -82,9 +84,9 @@ class MemoryFilter:
         ids = library.store.drawer(Listing).select(filter)
         if state == "expiring":
             soon = int((datetime.now(UTC) + SOON).timestamp() * 1_000_000)
-            return np.intersect1d(ids, np.array(library.store.expired(soon), np.int64))
+            return np.intersect1d(ids, np.array(library.store.drawer(Outdated).expired(soon), np.int64))
         if state == "replaced":
-            return np.intersect1d(ids, np.array(library.store.superseded_items(), np.int64))
+            return np.intersect1d(ids, np.array(library.store.drawer(Outdated).superseded(), np.int64))
         return ids
 
 
@@ -167,10 +169,10 @@ def delete(library: Library, visit: Visit) -> Answer:
         return _gone(library, [_number(only)], visit)
     wanted = MemoryFilter.of(visit.field)
     if visit.field("every"):
-        numbers = [row.number for row in library.store.entries_of(wanted.select(library).tolist())]
+        numbers = [row.number for row in library.store.drawer(EntryRows).of(wanted.select(library).tolist())]
     else:
         chosen = [_number(text) for text in visit.form.get("number", [])]
-        numbers = [row.number for row in library.store.entries(list(dict.fromkeys(chosen)))]
+        numbers = [row.number for row in library.store.drawer(EntryRows).get(list(dict.fromkeys(chosen)))]
     if not numbers:
         raise InvalidInput("Nothing is selected. Go back, check the boxes of some memories, and delete them then.")
     if visit.field("confirmed") == str(len(numbers)):
@@ -219,8 +221,8 @@ def _active(wanted: MemoryFilter) -> list[dict[str, str]]:
 
 
 def _facets(library: Library, wanted: MemoryFilter, entries: Sequence[Entry]) -> list[dict[str, JSON]]:
-    tally, given = library.store.tally(), wanted.values
-    threads, _ = library.store.threads(limit=_MOST_THREADS, offset=0)
+    tally, given = library.store.drawer(EntryRows).tally(), wanted.values
+    threads, _ = library.store.drawer(EntryRows).threads(limit=_MOST_THREADS, offset=0)
     tags = Counter(tag for entry in entries for tag in entry.item.tags)
 
     def facet(title: str, name: str, rows: Sequence[tuple[str, str, int | None]]) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from difflib import SequenceMatcher
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound, VersionConflict
-from commonplace.kinds.memories.entry import Entry, New, Revision, normal_tags
+from commonplace.kinds.memories.entry import Entry, New, Past, Revision, normal_tags
 from commonplace.library import Library
 from commonplace.model import JSON
-from commonplace.store.rows import Past
 from commonplace.tools.moments import moment
 from commonplace.web.deletions import Deletions
 from commonplace.web.frame import Answer, Redirect, Sheet

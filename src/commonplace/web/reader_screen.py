@@ -18,8 +18,8 @@ from commonplace.kinds.knowledge.item_reading import rendered as as_markdown
 from commonplace.library import Library
 from commonplace.model import JSON, Item, uri_of
 from commonplace.profiles.commonplace.browsing import collection_names
-from commonplace.search.parse import parse
 from commonplace.search.plan import plan_lexical
+from commonplace.search.request import parse
 from commonplace.space import Space
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing

@@ -15,7 +15,7 @@ from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Item, Mode, Operator, Page
 from commonplace.profiles.commonplace.browsing import collection_names
 from commonplace.profiles.commonplace.finding import by_words_only
-from commonplace.search.parse import Parsed, parse
+from commonplace.search.request import Parsed, parse
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.store.rows import Moment
@@ -31,7 +31,7 @@ from commonplace.web.wording import counted, likelihood, number_of, several
 HITS, LIVE_HITS, RECENT = 20, 8, 8
 FEWEST_LETTERS = 3
 """The letters of a query from which on meaning is looked for as one types."""
-_MOST_COUNTED = 300
+_MOST_COUNTED = 60
 """The items that facets are counted over."""
 _MOST_FACETS = 8
 _KINDS = ("document", "note", "memory", "conversation", "media", "character", "prompt")

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from commonplace.errors import Unavailable
-from commonplace.index.turbopuffer import index as turbopuffer
-from commonplace.index.turbopuffer import reader as turbopuffer_reader
-from commonplace.index.turbopuffer import scope as turbopuffer_scope
+from commonplace.index.turbopuffer import remote_index as turbopuffer
+from commonplace.index.turbopuffer import remote_reader as turbopuffer_reader
+from commonplace.index.turbopuffer import rows as turbopuffer_scope
 from commonplace.index.turbopuffer import send as turbopuffer_send
 from commonplace.index.turbopuffer import wire as turbopuffer_wire
 from commonplace.library import Library

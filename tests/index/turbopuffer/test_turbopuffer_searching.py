@@ -19,15 +19,15 @@ import pytest
 from hypothesis import example, given, settings
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import VectorQuery
+from commonplace.index.followers import VectorQuery
 from commonplace.index.scope import Scope
-from commonplace.index.turbopuffer import reader as turbopuffer_reader
+from commonplace.index.turbopuffer import remote_reader as turbopuffer_reader
 from commonplace.index.turbopuffer import wire as turbopuffer_wire
-from commonplace.index.turbopuffer.index import TurbopufferIndex
-from commonplace.index.turbopuffer.settings import Naming, service
-from commonplace.index.turbopuffer.vectors import TurbopufferVectors
+from commonplace.index.turbopuffer.indexes import TurbopufferVectors
+from commonplace.index.turbopuffer.remote_index import TurbopufferIndex
+from commonplace.index.turbopuffer.service_settings import Naming, service
 from commonplace.index.turbopuffer.wire import TurbopufferWire
-from commonplace.index.words.query import LexicalQuery
+from commonplace.index.words.lexical_query import LexicalQuery
 from commonplace.kinds.knowledge.item_search import SearchRequest
 from commonplace.library import Library
 from commonplace.model import Change, Condition, Draft, Filter, IndexedItem, chunk_id

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.index.turbopuffer.settings import Naming, document_id, is_table, service
+from commonplace.index.turbopuffer.service_settings import Naming, document_id, is_table, service
 from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.library import Library
 from commonplace.settings import BadSetting

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.index.turbopuffer.index import TurbopufferIndex
+from commonplace.index.turbopuffer.remote_index import TurbopufferIndex
 from commonplace.library import Library, restore
 from commonplace.model import Draft
 from commonplace.store.embeddings import Embeddings

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from commonplace.index.follower import IndexDamaged
+from commonplace.index.followers import IndexDamaged
 from commonplace.index.vectors import scan as vector_scan
 from commonplace.index.vectors.scan import BLOCK, NORM_TOLERANCE, SAMPLED, VectorRows, closest_codes, codes_of
 

@@ -29,10 +29,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from numpy.typing import NDArray
 
 from commonplace.errors import StorageBroken, StorageFull
-from commonplace.index.vectors import index as vectors
 from commonplace.index.vectors import scan as vector_scan
-from commonplace.index.vectors.index import VectorIndex
+from commonplace.index.vectors import vector_index as vectors
 from commonplace.index.vectors.scan import BLOCK, RowOrder, closest_codes, codes_of, widen
+from commonplace.index.vectors.vector_index import VectorIndex
 from commonplace.model import Change, chunk_id, item_of
 
 DIMS = 64

@@ -25,9 +25,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import Busy, StorageBroken, StorageFull
-from commonplace.index.files import LOCK_NAME
-from commonplace.index.words.engine import committed_segments, engine
-from commonplace.index.words.index import LexicalIndex
+from commonplace.index.sealed_files import LOCK_NAME
+from commonplace.index.words.lexical_index import LexicalIndex
+from commonplace.index.words.snapshot import committed_segments, engine
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from commonplace.store.items import Items
@@ -152,7 +152,7 @@ def test_a_crash_between_a_commit_and_its_seal_is_no_damage(
 
 @pytest.mark.parametrize("last", ["a deletion", "many vectors"])
 def test_the_position_is_not_alone_in_its_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str) -> None:
-    monkeypatch.setattr("commonplace.index.words.folding.FROM", 2)
+    monkeypatch.setattr("commonplace.index.words.snapshot.FROM", 2)
     library = filled(tmp_path)
     before = library.search("tea number3", limit=100).hits
     if last == "a deletion":
@@ -160,7 +160,7 @@ def test_the_position_is_not_alone_in_its_segment(tmp_path: Path, monkeypatch: p
         library.search("coffee")
         library.delete("notes://short-lived")
     else:
-        monkeypatch.setattr("commonplace.index.words.index.QUIET", 2)
+        monkeypatch.setattr("commonplace.index.words.lexical_index.QUIET", 2)
         library.embed()
     after = library.search("tea number3", mode="lexical", limit=100).hits
     assert min(documents for documents, *_ in committed_segments(index_folder(library)).values()) > 1
@@ -174,8 +174,8 @@ def test_the_position_is_not_alone_in_its_segment(tmp_path: Path, monkeypatch: p
 def test_the_position_is_not_alone_where_the_first_of_a_large_segment_have_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
-    monkeypatch.setattr("commonplace.index.words.folding.FROM", 2)
-    monkeypatch.setattr("commonplace.index.words.folding.FEW", 3)
+    monkeypatch.setattr("commonplace.index.words.snapshot.FROM", 2)
+    monkeypatch.setattr("commonplace.index.words.snapshot.FEW", 3)
     library = Library.open(tmp_path, settings=library_settings(tmp_path))
     library.put_many(Draft("note", str(n), body=f"tea number{n}") for n in range(9))
     library.search("tea")
@@ -191,7 +191,7 @@ def test_the_position_is_not_alone_where_the_first_of_a_large_segment_have_nothi
 def test_a_library_that_is_emptied_has_nobody_to_keep_the_position_company(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("commonplace.index.words.folding.FROM", 2)
+    monkeypatch.setattr("commonplace.index.words.snapshot.FROM", 2)
     library = filled(tmp_path)
     library.delete_where(Filter(kinds=("note",)))
     assert uris(library, "tea") == []

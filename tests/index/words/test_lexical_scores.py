@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.index.scope import Scope
-from commonplace.index.words.query import MOST_APART
-from commonplace.index.words.reader import LexicalReader
+from commonplace.index.words.lexical_query import MOST_APART
+from commonplace.index.words.lexical_reader import LexicalReader
 from commonplace.library import Library
 from commonplace.model import Draft
-from commonplace.search.parse import parse
 from commonplace.search.plan import plan_lexical
+from commonplace.search.request import parse
 from opening import library_settings
 
 WORDS = ["the", "of", "and", "tea", "pot", "harbour", "lamp", "lamps", "oak", "elm", "rook"]

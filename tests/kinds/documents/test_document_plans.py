@@ -1,4 +1,6 @@
-"""What documents are asked for, by either database, is found by an index: no look walks all there are."""
+"""What documents are asked for, by either database: 1. an index finds it, and no look walks all there are;
+2. few answers are waited for, each of which is a round trip to a server, however many documents it is about.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from commonplace.model import Draft
 from commonplace.store.base import Store
 from commonplace.store.items import Items
 from commonplace.store.rows import FileRecord, FolderChange
+from commonplace.text.outline import outline_of
 
 Question = Callable[[Store, int], object]
 BODY = "# Tea\n\nGreen.\n\n## Oolong\n\nBlue.\n"
@@ -35,7 +38,7 @@ QUESTIONS: dict[str, Question] = {
     "records": lambda store, item: store.drawer(CollectionFiles).records("c1"),
     "versions": lambda store, item: store.drawer(CollectionFiles).versions("c1"),
     "a change": lambda store, item: store.drawer(CollectionFiles).change(
-        FolderChange("c1", [], [FileRecord("x", 0, 0, 0, b"", 0, "", "EMPTY", 0)], ["gone.md"], ["8.md"])
+        FolderChange("c1", [], [record("x")], ["gone.md"], ["8.md"])
     ),
 }
 
@@ -47,27 +50,64 @@ def filled(store: Store) -> int:
     return items[7].id
 
 
+# 1
+
+
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_what_documents_are_asked_for_is_found_by_an_index(
     store: Store, filled: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session: Any = store.session  # type: ignore[attr-defined]
-    asked: list[tuple[Any, Any]] = []
-    for verb in ("all", "row"):
-        answer = getattr(session, verb)
-
-        def noted(query: Any, values: Any = (), answer: Any = answer) -> Any:
-            asked.append((query, values))
-            return answer(query, values)
-
-        monkeypatch.setattr(session, verb, noted)
-    QUESTIONS[name](store, filled)
-    monkeypatch.undo()
-    assert asked
-    for query, values in asked:
+    session: Any = store.session
+    statements = waited_for(store, lambda: QUESTIONS[name](store, filled), monkeypatch)
+    assert statements
+    for query, values in statements:
         text = query if isinstance(query, str) else session.tuned(query)
-        plan = session.read(_plan, session, text, values)
-        assert not list(filter(_walks, plan)), text
+        assert not list(filter(_walks, session.read(_plan, session, text, values))), text
+
+
+# 2
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_no_question_waits_for_more_than_two_answers(
+    store: Store, filled: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements = waited_for(store, lambda: QUESTIONS[name](store, filled), monkeypatch)
+    assert len(statements) <= (2 if name in ("a page", "an outline", "a change") else 1)
+
+
+def test_many_files_wait_for_no_more_answers_than_few(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(count: int) -> Callable[[], object]:
+        paths = [f"{at}.md" for at in range(count)]
+        writes = [(prepare(Draft("document", path, parent=f"of {count}", body=BODY)), record(path)) for path in paths]
+        return lambda: store.drawer(CollectionFiles).change(FolderChange(f"of {count}", writes, [], [], []))
+
+    assert len(waited_for(store, change(90), monkeypatch)) == len(waited_for(store, change(3), monkeypatch))
+
+
+def test_many_outlines_are_kept_by_one_answer(store: Store, filled: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    outlines = [(filled + at, 1, outline_of(BODY, "markdown")) for at in range(20)]
+    assert len(waited_for(store, lambda: store.drawer(Outlines).keep(outlines), monkeypatch)) == 1
+
+
+def record(path: str) -> FileRecord:
+    return FileRecord(path, 0, 0, 0, b"", 0, "", "", 0)
+
+
+def waited_for(store: Store, call: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
+    """Return the statements, with their values, whose answers a call waits for."""
+    session: Any = store.session
+    statements: list[tuple[Any, Any]] = []
+    with monkeypatch.context() as watching:
+        for verb in ("all", "row"):
+
+            def noted(query: Any, values: Any = (), answer: Any = getattr(session, verb)) -> Any:
+                statements.append((query, values))
+                return answer(query, values)
+
+            watching.setattr(session, verb, noted)
+        call()
+    return statements
 
 
 def _walks(step: str) -> bool:

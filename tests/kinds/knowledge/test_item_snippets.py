@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from commonplace.index.words.query import LexicalQuery
+from commonplace.index.words.lexical_query import LexicalQuery
 from commonplace.kinds.knowledge import item_snippets
 from commonplace.kinds.knowledge.item_snippets import MOST_MATCHES, AnalyzedQuery, Snippets
 from commonplace.text.matches import Matcher

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import CommonplaceError
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.entry import BatchFailed, Image, New, Stored
 from commonplace.kinds.memories.entry_imports import IncomingEntry
 from commonplace.library import Library
@@ -83,7 +84,7 @@ def told(library: Library) -> list[Any]:
             for entry in found
         ],
         [(change.op, change.item_id, change.version) for change in library.store.changes(0, 100_000)],
-        library.store.next_entry(),
+        library.store.drawer(EntryRows).next_number(),
     ]
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from commonplace.errors import Unavailable
 from commonplace.kinds.memories import generation as room
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.entry import GenerationFailed, New, Revised, Revision, Stored
 from commonplace.library import Library
 from commonplace.models.providers import provider_line
@@ -92,10 +93,10 @@ def test_another_text_gets_another_summary_and_the_old_one_is_never_shown_for_it
 def test_a_summary_of_a_text_that_changed_meanwhile_is_dropped(tmp_path: Path, site: Site) -> None:
     with opened(tmp_path, site) as library:
         made = store(library, LONG)
-        assert library.store.set_summary(made.item_id, LONG, "right")
-        assert not library.store.set_summary(made.item_id, LONG + "!", "wrong")
-        assert not library.store.set_summary(made.item_id, LONG, " ")
-        assert not library.store.set_summary(99, LONG, "nobody's")
+        assert library.store.drawer(EntryRows).set_summary(made.item_id, LONG, "right")
+        assert not library.store.drawer(EntryRows).set_summary(made.item_id, LONG + "!", "wrong")
+        assert not library.store.drawer(EntryRows).set_summary(made.item_id, LONG, " ")
+        assert not library.store.drawer(EntryRows).set_summary(99, LONG, "nobody's")
         assert summary(library, made) == "right"
 
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.index.words.wanted import atoms
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.ranked_lists import RankedLists
 from commonplace.kinds.memories.word_query import LexicalMode, read
 from commonplace.library import Library
@@ -33,7 +34,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 def remember(library: Library, *texts: str, **more: object) -> None:
     library.memories.sweep()
-    known = library.store.next_entry()
+    known = library.store.drawer(EntryRows).next_number()
     for number, text in enumerate(texts, start=known):
         moment = START + timedelta(minutes=number)
         fields = {"source": "user" if number % 2 else "agent"}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from commonplace.index.words.wanted import Atom, Group, Wanted, atoms, fold, shown
 from commonplace.kinds.memories.word_query import LexicalMode, read
-from commonplace.search.parse import NO_WORD
+from commonplace.search.request import NO_WORD
 
 MODES: tuple[LexicalMode, ...] = ("match", "prefix", "phrase", "boolean")
 

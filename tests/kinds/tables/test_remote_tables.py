@@ -23,7 +23,7 @@ from test_table_search import LONG, keys_of, status, words_of, worlds, write
 
 from commonplace.index.turbopuffer import send as turbopuffer_send
 from commonplace.index.turbopuffer import wire as turbopuffer_wire
-from commonplace.index.turbopuffer.settings import Naming
+from commonplace.index.turbopuffer.service_settings import Naming
 from commonplace.kinds.tables import jobs, states
 from commonplace.library import Library
 from commonplace.model import Draft, Filter

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from table_calls import Calls
 
-from commonplace.index.words.reader import LexicalReader
+from commonplace.index.words.lexical_reader import LexicalReader
 from commonplace.kinds.tables import states
 from commonplace.kinds.tables.searching import _scope
 from commonplace.kinds.tables.states import NodeScopes
 from commonplace.model import Draft, Filter
-from commonplace.search.parse import parse
 from commonplace.search.plan import plan_lexical
+from commonplace.search.request import parse
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 

@@ -21,8 +21,7 @@ from commonplace.library import Library
 from commonplace.model import JSON, Draft, Filter, Page
 from commonplace.models.providers import provider_line
 from commonplace.profiles.registry import profile
-from commonplace.search.question import HybridAnswer, Question
-from commonplace.search.typed import Search
+from commonplace.search.question import HybridAnswer, Question, Search
 from commonplace.settings import Settings
 from commonplace.store.listing import Listing
 from commonplace.store.stored_settings import StoredSettings

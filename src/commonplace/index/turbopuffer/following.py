@@ -14,17 +14,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.base import Progress, WordSource
+from commonplace.index.followers import Progress, WordSource
 from commonplace.index.scope import Ids
-from commonplace.index.turbopuffer.audit import compare, drop_gone
 from commonplace.index.turbopuffer.ledger import Ledger
 from commonplace.index.turbopuffer.parts import ServiceHit
 from commonplace.index.turbopuffer.rows import Row, rows_of
 from commonplace.index.turbopuffer.send import Sender, Unit, full_requests
-from commonplace.index.turbopuffer.settings import Naming, is_table, model_tag
+from commonplace.index.turbopuffer.service_settings import Naming, is_table, model_tag
 from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.index.vectors.scan import NORM_TOLERANCE, widen
-from commonplace.index.words.engine import Floats
+from commonplace.index.words.snapshot import Floats
 from commonplace.model import CHUNK_BITS, IndexedItem
 
 BATCH = 1_000
@@ -228,3 +227,44 @@ class Following:
 
 def _with(row: Row, vector: Floats | None, version: int) -> Row:
     return replace(row, vector=vector, version=version)
+
+
+# the comparison of a namespace with the ledger of what was sent there
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The difference between a namespace and the ledger: ids of unknown rows, chunks of missing or altered rows."""
+
+    stray: list[str]
+    lost: list[int]
+    whole: bool
+    """True if the ledger has no row of the namespace at all."""
+
+
+def compare(wire: TurbopufferWire, ledger: Ledger, namespace: str) -> Difference:
+    """Return the difference between a namespace and the ledger, after reading the ids of all its rows.
+
+    Rows of later changes than the ledger's position are another server's, and no difference. Raises as the wire does.
+    """
+    ledger_rows, position = ledger.all_ids(namespace), ledger.position()
+    stray: list[str] = []
+    lost = {identity: chunk for identity, (chunk, _) in ledger_rows.items()}
+    for hit in wire.rows(namespace, "digest", "version"):
+        if hit.version > position:
+            lost.pop(hit.id, None)
+        elif hit.id not in ledger_rows:
+            stray.append(hit.id)
+        elif hit.digest == ledger_rows[hit.id][1].hex():
+            lost.pop(hit.id)
+    return Difference(stray, sorted(lost.values()), not ledger_rows)
+
+
+def drop_gone(wire: TurbopufferWire, ledger: Ledger, deleted: set[int], version: int) -> None:
+    """Remove at once, not row by row, the namespaces of tables all of whose items are among `deleted`."""
+    counts = ledger.counts()
+    for namespace, items in ledger.held(deleted).items():
+        if is_table(namespace) and sum(items.values()) == counts.get(namespace):
+            wire.vacate(namespace, version)
+            ledger.replace(list(items), [], {}, None)
+            ledger.forget(namespace)

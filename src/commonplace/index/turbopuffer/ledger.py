@@ -16,11 +16,11 @@ from typing import Any
 
 import apsw
 
-from commonplace.index.follower import IndexDamaged
+from commonplace.index.followers import IndexDamaged
 from commonplace.index.turbopuffer.ledger_sql import CLEAR, COUNTED_ROWS, EMPTIED, INSERT, SCHEMA
 from commonplace.index.turbopuffer.parts import ServiceHit
 from commonplace.index.turbopuffer.rows import TABLE, Row
-from commonplace.index.turbopuffer.settings import is_table
+from commonplace.index.turbopuffer.service_settings import is_table
 from commonplace.index.turbopuffer.tallies import FIELDS, CountChanges, CountedRow, Terms, apart, counted_row
 from commonplace.model import CHUNK_BITS
 

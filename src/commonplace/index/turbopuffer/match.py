@@ -17,8 +17,8 @@ from rapidfuzz.distance import OSA
 from commonplace.index.turbopuffer.ledger import Ledger
 from commonplace.index.turbopuffer.parts import Filter, all_of, any_of, token_of
 from commonplace.index.turbopuffer.tallies import FIELDS, Terms
+from commonplace.index.words.lexical_query import TITLE_WEIGHT, LexicalQuery
 from commonplace.index.words.phrases import Phrase
-from commonplace.index.words.query import TITLE_WEIGHT, LexicalQuery
 from commonplace.text.terms import Term, ends_in_beginning
 
 K1, B = 1.2, 0.75

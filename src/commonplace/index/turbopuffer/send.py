@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commonplace.errors import Unavailable
-from commonplace.index.turbopuffer.errors import RequestRejected, RequestTooLarge
 from commonplace.index.turbopuffer.ledger import Ledger, Sent
 from commonplace.index.turbopuffer.rows import Row, schema
-from commonplace.index.turbopuffer.settings import is_table
+from commonplace.index.turbopuffer.service_errors import RequestRejected, RequestTooLarge
+from commonplace.index.turbopuffer.service_settings import is_table
 from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.model import CHUNK_BITS
 

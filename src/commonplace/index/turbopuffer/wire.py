@@ -13,11 +13,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import VectorQuery
+from commonplace.index.followers import VectorQuery
 from commonplace.index.scope import Ids, Scope
-from commonplace.index.turbopuffer.errors import NamespaceMissing, NotAllowed, NotReady, plain, translated, unreadable
 from commonplace.index.turbopuffer.parts import MOST_HITS, Filter, ServiceHit, Subquery
-from commonplace.index.turbopuffer.settings import TurbopufferService
+from commonplace.index.turbopuffer.service_errors import (
+    NamespaceMissing,
+    NotAllowed,
+    NotReady,
+    plain,
+    translated,
+    unreadable,
+)
+from commonplace.index.turbopuffer.service_settings import TurbopufferService
 from commonplace.settings import BadSetting
 
 if TYPE_CHECKING:

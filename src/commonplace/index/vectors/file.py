@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Busy
-from commonplace.index.files import Sealed, check_content, readable, stamp, sweep, write_atomically, writer_lock
-from commonplace.index.follower import IndexDamaged
+from commonplace.index.followers import IndexDamaged
+from commonplace.index.sealed_files import Sealed, check_content, readable, stamp, sweep, write_atomically, writer_lock
 from commonplace.index.vectors.scan import (
     BLOCK,
     Floats,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.follower import IndexDamaged
+from commonplace.index.followers import IndexDamaged
 from commonplace.index.scope import distinct
 from commonplace.model import CHUNK_BITS
 

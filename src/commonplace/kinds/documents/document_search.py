@@ -13,9 +13,9 @@ from commonplace.kinds.documents.document_reader import DocumentReader
 from commonplace.kinds.documents.outlines import Outlines
 from commonplace.kinds.documents.visible import Shown
 from commonplace.model import Chunk, Filter, Hit, Item, Page, Stage
-from commonplace.models.hurry import hurried
+from commonplace.search.engine import Semantic, in_time
 from commonplace.search.legs import cosine_of
-from commonplace.search.pipeline import EMBED_S, Pipeline, Semantic, meaning_of
+from commonplace.search.pipeline import Pipeline, meaning_of
 from commonplace.search.request import MOST_HITS, Request
 from commonplace.space import Space
 from commonplace.store.base import Store
@@ -168,25 +168,24 @@ class DocumentSearch:
 
     def _vector_like(self, item: Item, chunk: str | None) -> tuple[Floats | None, str]:
         """Return the vector of `chunk`, or the mean of the document's, and ""; or None and the reason."""
-        try:
-            with hurried(EMBED_S):
-                semantic = self._semantic()
-                if chunk:
-                    return semantic.embedder.embed_passages([chunk])[0], ""
-        except Unavailable as error:
-            return None, error.reason
-        vector = semantic.mean_of(item.id)
+
+        def work() -> Floats | None:
+            semantic = self._semantic()
+            return semantic.embedder.embed_passages([chunk])[0] if chunk else semantic.mean_of(item.id)
+
+        vector = in_time(work)
+        if isinstance(vector, Unavailable):
+            return None, vector.reason
         lacking = Sentence("the document has no vectors yet; `", Command("embed"), "` makes them")
         return vector, "" if vector is not None else lacking
 
     def _vectors_of(self, texts: Sequence[str]) -> _QueryVectors:
-        try:
-            with hurried(EMBED_S):  # the first contact with a provider included
-                semantic = self._semantic()
-                vectors = semantic.embedder.embed_queries(texts)
-        except Unavailable as error:
-            return _QueryVectors(None, {}, error.reason)
-        return _QueryVectors(semantic, dict(zip(texts, vectors, strict=True)))
+        def work() -> _QueryVectors:
+            semantic = self._semantic()
+            return _QueryVectors(semantic, dict(zip(texts, semantic.embedder.embed_queries(texts), strict=True)))
+
+        vectors = in_time(work)
+        return _QueryVectors(None, {}, vectors.reason) if isinstance(vectors, Unavailable) else vectors
 
     def _pages(self, requests: Sequence[Request]) -> list[Page]:
         """Return a page for each request, continued until its last score falls.

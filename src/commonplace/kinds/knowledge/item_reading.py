@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from commonplace.errors import InvalidInput
-from commonplace.index.base import WordIndex
+from commonplace.index.followers import WordIndex
 from commonplace.kinds.knowledge.cards_and_prompts import character_content, prompt_content
 from commonplace.kinds.knowledge.drawer import Place, Records
 from commonplace.kinds.knowledge.item_scores import ask

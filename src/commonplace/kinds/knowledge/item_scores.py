@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import WordReader
-from commonplace.index.words.items import Scores, Scoring
-from commonplace.index.words.query import LexicalQuery
+from commonplace.index.followers import WordReader
+from commonplace.index.scope import Ids
+from commonplace.index.words.item_ranking import Scores, Scoring
+from commonplace.index.words.lexical_query import LexicalQuery
 from commonplace.model import CHUNK_BITS
-from commonplace.models.hurry import hurried
-from commonplace.search.fuse import OTHER_SCRIPT
-from commonplace.search.legs import VectorLeg, trust_for
-from commonplace.search.parse import Parsed, parse
-from commonplace.search.pipeline import EMBED_S, SemanticSource
+from commonplace.search.engine import SemanticSource, deepen, in_time
+from commonplace.search.legs import OTHER_SCRIPT, VectorLeg, trust_for
 from commonplace.search.plan import UNKNOWN_TERM_SHARE, refused, required, telling, understood
+from commonplace.search.request import Parsed, parse
 from commonplace.search.scale import (
     ALL_WORDS,
     FEW,
@@ -130,27 +130,24 @@ class NearItems:
 
 def near(semantic: SemanticSource, text: str, language: str) -> NearItems:
     """Return every item near to a text, with its score; none, with the reason, where no vector can be had in time."""
-    try:
-        with hurried(EMBED_S):  # the first contact with a provider
-            semantic_side = semantic()
-    except Unavailable as error:
-        return NearItems(reason=error.reason)
-    embedder = semantic_side.embedder
+    side = in_time(semantic)
+    if isinstance(side, Unavailable):
+        return NearItems(reason=side.reason)
+    embedder = side.embedder
     if trust_for(text, embedder, language) <= OTHER_SCRIPT:
         return NearItems(reason=f"the model {embedder.name} does not read this script")
-    try:
-        with hurried(EMBED_S):
-            query = embedder.embed_queries([text])[0]
-    except Unavailable as error:
-        return NearItems(reason=error.reason)
-    leg = VectorLeg(semantic_side.index, embedder, query, None, 1.0)
-    line, depth = leg.line(alike=False), _DEPTH
-    while True:
+    query = in_time(lambda: embedder.embed_queries([text])[0])
+    if isinstance(query, Unavailable):
+        return NearItems(reason=query.reason)
+    leg = VectorLeg(side.index, embedder, query, None, 1.0)
+    line = leg.line(alike=False)
+
+    def nearest(depth: int) -> tuple[Ids, Scores, bool]:
         chunks, scaled = leg.candidates(depth)
         scores = HIGHEST * pressed_nearness(line.slope * scaled + line.start)
-        if len(chunks) < depth or scores[-1] < NEAR:
-            break
-        depth *= 4
+        return chunks, scores, len(chunks) < depth or bool(scores[-1] < NEAR)
+
+    chunks, scores, _ = deepen(_DEPTH, nearest, itemgetter(2))
     is_near = scores >= NEAR
     items, scores = chunks[is_near] >> CHUNK_BITS, scores[is_near]
     best: dict[int, float] = {}

@@ -9,16 +9,16 @@ from typing import Literal
 
 import numpy as np
 
-from commonplace.index.base import WordIndex, WordReader
+from commonplace.index.followers import WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope
-from commonplace.index.words.items import ItemScores
-from commonplace.index.words.query import LexicalQuery
+from commonplace.index.words.item_ranking import ItemScores
+from commonplace.index.words.lexical_query import LexicalQuery
 from commonplace.kinds.knowledge.drawer import Records
 from commonplace.kinds.knowledge.item_scores import HIGHEST, AnalyzedQuery, NearItems, ask, both, near
 from commonplace.kinds.knowledge.item_snippets import KnowledgeHit, Shower, Snippets
 from commonplace.kinds.knowledge.kinds import SOURCE_OF
 from commonplace.model import Filter, Item
-from commonplace.search.pipeline import SemanticSource
+from commonplace.search.engine import SemanticSource
 from commonplace.store.base import Store
 from commonplace.store.facets import facet
 from commonplace.store.filters import fold_tag, micros

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commonplace.errors import NotFound
-from commonplace.index.base import WordIndex
+from commonplace.index.followers import WordIndex
 from commonplace.kinds.knowledge.drawer import Records
 from commonplace.kinds.knowledge.item_reading import ItemReader
 from commonplace.kinds.knowledge.item_search import KnowledgeSearch

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from commonplace.errors import CommonplaceError, NotFound, Unavailable, VersionConflict
 from commonplace.model import JSON, Item
 from commonplace.store.filters import fold_tag
-from commonplace.store.rows import Attachment, EntryRow, Past
+from commonplace.store.rows import Attachment
 from commonplace.store.shaping import json_text
 from commonplace.text.normal import normalized
 
@@ -21,6 +21,10 @@ MOST_METADATA = 1 << 20
 
 MOST_THREAD, MOST_TAG = 1000, 200
 """Characters that the name of a thread and a tag may have."""
+
+
+MOST_NUMBER = (1 << 63) - 1
+"""The largest number of an entry: what fits into 64 bits with a sign."""
 
 
 class Unset(Enum):
@@ -75,6 +79,78 @@ class Revision:
     images: tuple[Image, ...] | None = None
     expires_at: datetime | Unset | None = UNSET
     expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """A memory entry as the store counts and orders it. `number` is what callers know it by, its item's key."""
+
+    number: int
+    item_id: int
+    thread: str
+    source: str
+    created_at: int
+    images: int
+    expires_at: int | None
+    superseded_by: int | None
+    supersedes: tuple[int, ...]
+
+
+class Said(NamedTuple):
+    """An entry of a thread, as far as it matters for what is said next."""
+
+    number: int
+    item_id: int
+    source: str
+    superseded: bool
+    body: str
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A former state of a memory entry. Of its images only their hashes and types are kept."""
+
+    version: int
+    updated_at: int
+    body: str
+    metadata: dict[str, JSON]
+    tags: tuple[str, ...]
+    images: tuple[tuple[str, str], ...]
+    """(SHA-256 in hexadecimal, media type)"""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRow:
+    """A thread of memory entries. Times are microseconds since 1970, `last_id` the number of its newest entry."""
+
+    thread: str
+    entries: int
+    from_user: int
+    multimodal: int
+    first_at: int
+    last_at: int
+    last_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The numbers of memory entries, of each sort."""
+
+    entries: int
+    threads: int
+    from_user: int
+    multimodal: int
+    active: tuple[tuple[str, int], ...]
+    """The threads with the most entries."""
+    common: tuple[tuple[str, int], ...]
+    """The commonest tags."""
+    images: int
+    tags: int
+    superseded: int
+    expiring: int
+    summaries: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from typing import Any
 
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.ingest.prepare import check
-from commonplace.kinds.memories.entry import Image, normal_tags
+from commonplace.kinds.memories.drawer import EntryRows
+from commonplace.kinds.memories.entry import EntryRow, Image, normal_tags
 from commonplace.kinds.memories.entry_writes import EntryRules, cut
 from commonplace.model import JSON, Draft
 from commonplace.store.attachments import Attachments
@@ -28,7 +29,6 @@ from commonplace.store.base import Store
 from commonplace.store.filters import micros
 from commonplace.store.import_sources import ImportSource, ImportSources
 from commonplace.store.items import Items
-from commonplace.store.rows import EntryRow
 from commonplace.store.sqlite.context_server import ForeignEntry, open_foreign
 
 # ids of theirs
@@ -63,7 +63,7 @@ def has_id(store: Store, item_id: int) -> bool:
 def number_of(store: Store, id: str) -> int | None:
     """Return the number here of the entry that was imported under exactly this id, or None."""
     source = store.drawer(ImportSources).find(_KIND, _path(id), id)
-    rows = store.entries_of([source.item_id]) if source else []
+    rows = store.drawer(EntryRows).of([source.item_id]) if source else []
     return rows[0].number if rows else None
 
 
@@ -71,7 +71,7 @@ def number_called(store: Store, beginning: str) -> int:
     """Return the number of the entry whose id begins with `beginning`. Raise NotFound where none or several do."""
     pieces = store.drawer(ImportSources).at(_KIND, _path(beginning))
     sources = [piece for piece in pieces if piece.position.startswith(beginning)]
-    rows = {row.item_id: row for row in store.entries_of([source.item_id for source in sources])}
+    rows = {row.item_id: row for row in store.drawer(EntryRows).of([source.item_id for source in sources])}
     matches = [(source.position, rows[source.item_id]) for source in sources if source.item_id in rows]
     if not matches:
         raise NotFound(f"There is no context entry {beginning[:SHORTEST]}….")
@@ -182,10 +182,10 @@ def _write(
     """Store a batch in one transaction and note the new numbers in the report."""
     with store.transaction():
         for entry in batch:
-            number = store.next_entry() if renumber or entry.id else entry.number
+            number = store.drawer(EntryRows).next_number() if renumber or entry.id else entry.number
             replaced = [report.here.get(older, 0 if renumber else older) for older in entry.supersedes]
             draft = _draft(replace(entry, number=number, supersedes=tuple(filter(None, replaced))))
-            item_id = store.restore_entry(cut(draft, rules), entry.version)
+            item_id = store.drawer(EntryRows).restore(cut(draft, rules), entry.version)
             if entry.images:
                 store.drawer(Attachments).attach(item_id, [image.attachment() for image in entry.images])
             if entry.id:
@@ -194,7 +194,7 @@ def _write(
             if renumber and number != entry.name:
                 report.numbers[entry.name] = number
             for successor in report.awaited.pop(entry.number, ()) if entry.number else ():
-                store.supersede(successor, [number])
+                store.drawer(EntryRows).supersede(successor, [number])
             for older in entry.supersedes:
                 if older not in report.here:
                     report.awaited.setdefault(older, []).append(number)
@@ -204,7 +204,7 @@ def _keep_ids(store: Store, here: Mapping[int | str, int]) -> None:
     """Note the ids of entries that are here already and were recognized by their content."""
     ids = {number: name for name, number in here.items() if isinstance(name, str)}
     with store.transaction():
-        for row in store.entries(list(ids)) if ids else []:
+        for row in store.drawer(EntryRows).get(list(ids)) if ids else []:
             keep_id(store, ids[row.number], row.item_id)
 
 
@@ -244,7 +244,7 @@ def _number_lookup(store: Store, *, renumber: bool) -> Callable[[IncomingEntry],
             return by_number(entry) if by_number else by_likeness()(entry)
         number = number_of(store, entry.id)
         while number is None and (like_number := by_likeness()(entry)) is not None:
-            if not has_id(store, store.entries([like_number])[0].item_id):
+            if not has_id(store, store.drawer(EntryRows).get([like_number])[0].item_id):
                 number = like_number
         return number
 
@@ -258,7 +258,7 @@ def _lookup_by_number(store: Store) -> Callable[[IncomingEntry], int | None]:
     """
 
     def known(entry: IncomingEntry) -> int | None:
-        rows = store.entries([entry.number])
+        rows = store.drawer(EntryRows).get([entry.number])
         if not rows:
             return None
         identity = (entry.thread, entry.source, micros(entry.created_at))
@@ -278,9 +278,9 @@ def _lookup_by_content(store: Store) -> Callable[[IncomingEntry], int | None]:
     Each number is returned once, so that equal entries are matched in pairs.
     """
     here: dict[tuple[str, str, int, str], list[int]] = defaultdict(list)
-    numbers = store.entry_numbers()
+    numbers = store.drawer(EntryRows).numbers()
     for start in range(0, len(numbers), _BATCH):
-        rows = store.entries(numbers[start : start + _BATCH])
+        rows = store.drawer(EntryRows).get(numbers[start : start + _BATCH])
         items = {item.id: item for item in store.drawer(Items).get([row.item_id for row in rows])}
         for row in rows:
             here[row.thread, row.source, row.created_at, items[row.item_id].content_hash].append(row.number)

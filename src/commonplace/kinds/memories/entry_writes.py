@@ -11,6 +11,7 @@ from functools import partial
 
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.ingest.prepare import check_json, merge, prepare
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.entry import (
     MOST_METADATA,
     UNSET,
@@ -19,8 +20,10 @@ from commonplace.kinds.memories.entry import (
     Image,
     New,
     NoEntry,
+    Past,
     Revised,
     Revision,
+    Said,
     Stored,
     json_size,
     normal_tags,
@@ -31,7 +34,7 @@ from commonplace.store.base import Store
 from commonplace.store.embeddings import Embeddings
 from commonplace.store.filters import micros
 from commonplace.store.items import Items
-from commonplace.store.rows import Past, Said, Write
+from commonplace.store.rows import Write
 from commonplace.text.chunk import ChunkRules, chunk
 from commonplace.text.languages import UNKNOWN
 
@@ -101,7 +104,7 @@ def revise_entry(store: Store, revision: Revision, rules: EntryRules, prepared: 
 
     Raise NoEntry, EntryChanged, or InvalidInput where the patched metadata is too large.
     """
-    rows = store.entries([revision.number])
+    rows = store.drawer(EntryRows).get([revision.number])
     if not rows:
         raise NoEntry(revision.number)
     row = rows[0]
@@ -160,7 +163,7 @@ def _rewrite(
         attached = store.drawer(Attachments).of(item.id)
         hashes = tuple((file.hash.hex(), file.media_type) for file, _ in attached)
         was = Past(item.version, micros(item.updated_at), item.body or "", dict(item.metadata), item.tags, hashes)
-        store.keep_past(item.id, was, rules.history)
+        store.drawer(EntryRows).keep_past(item.id, was, rules.history)
     draft = Draft(
         "memory",
         item.key,
@@ -224,7 +227,7 @@ class Storing:
     def _look(self, threads: Iterable[str]) -> None:
         """Read the last entry of each of these threads."""
         self._now = time.time_ns() // 1000
-        latest = self._store.latest_entries(list(dict.fromkeys(threads)), 1)
+        latest = self._store.drawer(EntryRows).latest(list(dict.fromkeys(threads)), 1)
         self._ends.update((thread, said[0]) for thread, said in latest.items())
 
     def _is_new(self, new: New) -> bool:
@@ -262,7 +265,9 @@ class Storing:
 
     def _one(self, place: int) -> list[Stored]:
         new = self._pairs[place][0]
-        existing = {row.number for row in self._store.entries(new.supersedes)} if new.supersedes else set()
+        existing = (
+            {row.number for row in self._store.drawer(EntryRows).get(new.supersedes)} if new.supersedes else set()
+        )
         for number in new.supersedes:
             if number not in existing:
                 raise NoEntry(number)
@@ -273,7 +278,7 @@ class Storing:
         """Return the newest entry of the thread that is not superseded, where it has the same source and text."""
         depth = 1
         while True:
-            latest = self._store.latest_entries([new.thread], depth).get(new.thread, [])
+            latest = self._store.drawer(EntryRows).latest([new.thread], depth).get(new.thread, [])
             for said in latest:
                 if said.source != new.source:
                     return None
@@ -285,7 +290,7 @@ class Storing:
 
     def _add(self, places: Sequence[int]) -> list[Stored]:
         results = []
-        added = self._store.add_entries([self._pairs[place][1] for place in places])
+        added = self._store.drawer(EntryRows).add([self._pairs[place][1] for place in places])
         for place, (number, item_id) in zip(places, added, strict=True):
             new, write = self._pairs[place]
             if new.images:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.embedding import Embedding
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.entry import GenerationFailed
 from commonplace.model import Filter
 from commonplace.models import EXTRACTIVE, open_summarizer
@@ -133,7 +134,7 @@ class Summaries:
             for item in items:
                 body = item.body or ""
                 if self.wants(body) and not str(item.fields.get("summary") or "").strip():
-                    gained += self._store.set_summary(item.id, body, self.make(body))
+                    gained += self._store.drawer(EntryRows).set_summary(item.id, body, self.make(body))
             after, walked = items[-1].id, walked + len(items)
             if progress:
                 progress(walked, total)
@@ -151,7 +152,7 @@ class Summaries:
             return
         body = items[0].body or ""
         if self.wants(body):
-            self._store.set_summary(items[0].id, body, self.make(body))
+            self._store.drawer(EntryRows).set_summary(items[0].id, body, self.make(body))
 
     def _again(self, job: Job, error: CommonplaceError) -> None:
         """Schedule a retry of a job that failed, or drop it after too many attempts where the text is at fault."""

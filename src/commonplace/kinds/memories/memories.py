@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TypeGuard, TypeVar
 
 from commonplace.errors import CommonplaceError
-from commonplace.kinds.memories.entry import BatchFailed, Entry, New, Revised, Revision, Stored
+from commonplace.kinds.memories.drawer import EntryRows
+from commonplace.kinds.memories.entry import BatchFailed, Entry, EntryRow, New, Revised, Revision, Stored
 from commonplace.kinds.memories.entry_imports import Imported, IncomingEntry, import_kept, read_context_server
 from commonplace.kinds.memories.entry_writes import EntryRules, Storing, cut, draft_of, revise_entry
 from commonplace.kinds.memories.generation import Generation
@@ -19,7 +20,8 @@ from commonplace.model import Draft
 from commonplace.settings import BadSetting, Settings
 from commonplace.space import Space
 from commonplace.store.items import Items
-from commonplace.store.rows import EntryRow
+from commonplace.store.metadata_index import MetadataIndex
+from commonplace.store.outdated import Outdated
 from commonplace.text.chunk import ChunkRules
 from commonplace.text.languages import UNKNOWN, code_of
 
@@ -41,7 +43,7 @@ class Memories:
         self._rules = EntryRules(_chunk_rules(settings), settings.memory_history, _language(settings))
         self.generation = Generation(store, space.embedding, settings)
         self.summaries = self.generation.summaries
-        sync_fields(store, settings)
+        sync_fields(store.drawer(MetadataIndex), settings)
 
     # reading
 
@@ -51,16 +53,16 @@ class Memories:
         Unknown ones are left out.
         """
         self.sweep()
-        return self._whole(self._store.entries(list(dict.fromkeys(numbers))), history=history)
+        return self._whole(self._store.drawer(EntryRows).get(list(dict.fromkeys(numbers))), history=history)
 
     def entries_of(self, item_ids: Sequence[int]) -> list[Entry]:
         """Return the entries that these items are, in the order given, with their text."""
-        return self._whole(self._store.entries_of(item_ids))
+        return self._whole(self._store.drawer(EntryRows).of(item_ids))
 
     def _whole(self, rows: Sequence[EntryRow], *, history: bool = False) -> list[Entry]:
         ids = [row.item_id for row in rows]
         items = {item.id: item for item in self._store.drawer(Items).get(ids, body=True)}
-        past = self._store.past(ids) if history else {}
+        past = self._store.drawer(EntryRows).past(ids) if history else {}
         return [
             Entry(row, items[row.item_id], tuple(past.get(row.item_id, ()))) for row in rows if row.item_id in items
         ]
@@ -147,12 +149,14 @@ class Memories:
         `before`: created earlier, in microseconds.
         """
         self.sweep()
-        return self._store.entry_numbers(numbers=numbers, threads=threads, source=source, before=before)
+        return self._store.drawer(EntryRows).numbers(numbers=numbers, threads=threads, source=source, before=before)
 
     def delete(self, numbers: Sequence[int]) -> int:
         """Remove entries with everything that hangs on them, and return how many there were."""
         with self._store.transaction():
-            count = self._store.drawer(Items).delete([row.item_id for row in self._store.entries(numbers)])
+            count = self._store.drawer(Items).delete(
+                [row.item_id for row in self._store.drawer(EntryRows).get(numbers)]
+            )
         self._settle(count)
         return count
 
@@ -175,7 +179,7 @@ class Memories:
 
     def sweep(self) -> int:
         """Remove entries that have expired and return how many. Where none has, it costs one look at an index."""
-        expired = self._store.expired(time.time_ns() // 1000)
+        expired = self._store.drawer(Outdated).expired(time.time_ns() // 1000)
         return self._store.drawer(Items).delete(expired) if expired else 0
 
     def _settle(self, written: int) -> None:

@@ -11,7 +11,7 @@ from typing import cast, get_args
 
 from commonplace.model import JSON, Condition, Operator
 from commonplace.settings import BadSetting, Settings
-from commonplace.store.base import Store
+from commonplace.store.metadata_index import MetadataIndex
 
 log = logging.getLogger(__name__)
 
@@ -69,12 +69,12 @@ def wanted_fields(setting: str) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(path for path, _ in pairs))
 
 
-def sync_fields(store: Store, settings: Settings) -> None:
+def sync_fields(index: MetadataIndex, settings: Settings) -> None:
     """Index the metadata fields that the settings name, as far as `memory_index_sync` allows.
 
     Raise BadSetting where that is `strict` and other fields are indexed.
     """
-    wanted_paths, indexed_paths = wanted_fields(settings.memory_indexed_fields), store.indexed_fields()
+    wanted_paths, indexed_paths = wanted_fields(settings.memory_indexed_fields), index.fields()
     mode = settings.memory_index_sync
     missing = [path for path in wanted_paths if path not in indexed_paths]
     extra = [path for path in indexed_paths if path not in wanted_paths]
@@ -86,9 +86,9 @@ def sync_fields(store: Store, settings: Settings) -> None:
         log.warning("The indexed metadata fields differ from the setting: %s", _difference(missing, extra))
         return
     for path in missing:
-        store.index_field(path)
+        index.add(path)
     for path in extra if mode == "auto" else ():
-        store.drop_field(path)
+        index.drop(path)
 
 
 def _difference(missing: list[tuple[str, ...]], extra: list[tuple[str, ...]]) -> str:

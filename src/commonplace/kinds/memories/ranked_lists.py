@@ -11,21 +11,21 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import numpy as np
 
-from commonplace.index.base import EntryFinder, WordReader
-from commonplace.index.follower import IndexDamaged
+from commonplace.index.followers import EntryFinder, IndexDamaged, WordReader
 from commonplace.index.scope import Ids, Scope, distinct, firsts
-from commonplace.index.words.entries import EntryHits, no_entry_hits
+from commonplace.index.words.entry_search import EntryHits, no_entry_hits
 from commonplace.index.words.wanted import Wanted
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.model import CHUNK_BITS, Filter
-from commonplace.search.pipeline import Floats
+from commonplace.search.engine import Floats, deepen
+from commonplace.search.look import scope_of
 from commonplace.space import Space
 from commonplace.store.base import Store
-from commonplace.store.filters import fold_tag, micros
 from commonplace.store.listing import Listing
+from commonplace.store.outdated import Outdated
 from commonplace.store.rows import Moment
 
 MOST_CHANGES = 20_000
@@ -64,7 +64,7 @@ class EntryTimes:
         with self._lock:
             known = self._known
             if known is None or not 0 <= last - known[0] <= MOST_CHANGES:
-                self._known = last, _times(self._store.entry_times())
+                self._known = last, _times(self._store.drawer(EntryRows).times())
             elif known[0] < last:
                 self._known = last, self._followed(known[1], known[0], last)
             return self._known[1] if self._known else _times([])
@@ -75,7 +75,7 @@ class EntryTimes:
         changed = distinct(np.array([change.item_id for change in changes if change.op != "embed"], np.int64))
         if not len(changed):
             return times
-        fresh = _times(self._store.entry_times(changed.tolist()))
+        fresh = _times(self._store.drawer(EntryRows).times(changed.tolist()))
         unchanged = np.isin(times.items, changed, invert=True)
         items = np.concatenate([times.items[unchanged], fresh.items])
         created = np.concatenate([times.created[unchanged], fresh.created])
@@ -159,8 +159,8 @@ class RankedLists:
 
     def _entries(self, search: EntryFinder, filter: Filter, count: int, *, loosely: bool) -> EntryHits:
         """Return at least `count` entries that match the filter, or all, deeper where the index cannot tell."""
-        scope, decided = _scope(filter)
-        if decided:
+        scope = scope_of(filter)
+        if not filter.where and not filter.paths and filter.entries is None:  # the index can decide it alone
             return search.best(count, scope, loosely=loosely)
         spare = SPARE if _is_wide(filter) else FEWEST_CHECKED
         entries = search.best(count + max(spare, count // 4), scope, loosely=loosely)
@@ -189,7 +189,7 @@ class RankedLists:
         """Return when each item was created, in microseconds; -1 for one that does not match."""
         if filter.entries is not None and len(items) > FEW and _is_wide(filter):
             created = self._times.now().of(items)
-            hidden = [] if filter.entries.superseded else self._store.superseded_items()
+            hidden = [] if filter.entries.superseded else self._store.drawer(Outdated).superseded()
             return np.where(np.isin(items, hidden), -1, created) if hidden else created
         matching = self._store.drawer(Listing).matching(filter, items.tolist())
         return np.array([matching.get(item, -1) for item in items.tolist()], np.int64)
@@ -215,42 +215,31 @@ class RankedLists:
         self, nearest: Callable[[int, Ids | None], tuple[Ids, Floats]], filter: Filter, count: int, items: Ids | None
     ) -> EntryHits | None:
         """Return the entries of the nearest chunks; None where most of those chunks do not match the filter."""
-        k = count + FEWEST_CHECKED
-        while True:
+
+        def step(k: int) -> tuple[EntryHits, int]:
             chunks, cosines = nearest(k, items)
-            complete = len(chunks) < k
             _, first = firsts(chunks >> CHUNK_BITS)
             first.sort()
             entries = chunks[first] >> CHUNK_BITS
             created = self._created(entries, filter) if items is None else self._times.now().of(entries)
             allowed = created >= 0
-            if complete or np.count_nonzero(allowed) >= count:
-                break
-            if items is None and np.count_nonzero(allowed) * 2 < len(first):
-                return None
-            k *= 4
-        best, created = first[allowed], created[allowed]
-        distances = np.sqrt(np.maximum(0, 2 - 2 * cosines[best])).astype(np.float32)
-        entries = entries[allowed]
-        order = np.lexsort((-entries, -created, distances))
-        ranked = EntryHits(entries, chunks[best], distances, created, complete).take(order, complete=complete)
+            best = first[allowed]
+            distances = np.sqrt(np.maximum(0, 2 - 2 * cosines[best])).astype(np.float32)
+            return EntryHits(entries[allowed], chunks[best], distances, created[allowed], len(chunks) < k), len(first)
+
+        def rejects_most(hits: EntryHits, seen: int) -> bool:
+            return items is None and len(hits) * 2 < seen
+
+        def enough(result: tuple[EntryHits, int]) -> bool:
+            return result[0].complete or len(result[0]) >= count or rejects_most(*result)
+
+        hits, _ = deepen(count + FEWEST_CHECKED, step, enough)
+        complete = hits.complete
+        if not complete and len(hits) < count:
+            return None
+        order = np.lexsort((-hits.items, -hits.created, hits.scores))
+        ranked = hits.take(order, complete=complete)
         return ranked if complete and len(ranked) <= count else ranked.take(slice(count), complete=False)
-
-
-def _scope(filter: Filter) -> tuple[Scope, bool]:
-    """Return the part of a filter that the lexical index can decide, and whether that is all of it."""
-    scope = Scope(
-        kinds=filter.kinds,
-        parents=filter.parents,
-        tags=tuple(dict.fromkeys(map(fold_tag, filter.tags))),
-        created=(_micros(filter.created_from), _micros(filter.created_to)),
-        updated=(_micros(filter.updated_from), _micros(filter.updated_to)),
-    )
-    return scope, not filter.where and not filter.paths and filter.entries is None
-
-
-def _micros(moment: datetime | None) -> int | None:
-    return micros(moment) if moment else None
 
 
 def _is_wide(filter: Filter) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from commonplace.index.words.wanted import Atom, AtomKind, Group, Wanted, joined, shown
-from commonplace.search.parse import NO_WORD
+from commonplace.search.request import NO_WORD
 from commonplace.text.analyze import exact
 
 LexicalMode = Literal["match", "prefix", "phrase", "boolean"]

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from commonplace.errors import CommonplaceError, Unavailable
-from commonplace.index.base import Progress, ServiceIndex
+from commonplace.index.followers import Progress, ServiceIndex
 from commonplace.ingest.embedding import Embedding
 from commonplace.kinds.tables.indexing import Indexer
 from commonplace.model import item_of

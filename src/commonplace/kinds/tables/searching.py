@@ -10,55 +10,45 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import ServiceIndex, Unacknowledged, WordIndex, WordReader
-from commonplace.index.scope import Ids, Scope
+from commonplace.index.followers import ServiceIndex, Unacknowledged, WordIndex, WordReader
+from commonplace.index.scope import Ids, Scope, among
 from commonplace.kinds.tables import pointers
 from commonplace.kinds.tables.indexing import Indexer, Walk
 from commonplace.kinds.tables.pointers import Tokens, is_inside, plain_tokens, relative, render
 from commonplace.kinds.tables.states import NodeScopes
 from commonplace.model import JSON, Chunk
-from commonplace.models.hurry import hurried
 from commonplace.search.blend import falling
-from commonplace.search.fuse import Weights, combine, reciprocal_rank, weigh
-from commonplace.search.legs import LexicalLeg, VectorLeg, scale_of, trust_for
-from commonplace.search.parse import Parsed, parse
-from commonplace.search.pipeline import EMBED_S, Semantic
+from commonplace.search.engine import (
+    Floats,
+    Legs,
+    Proposed,
+    Recipe,
+    Semantic,
+    Stages,
+    in_time,
+    rank,
+    reciprocal,
+)
+from commonplace.search.legs import LexicalLeg, VectorLeg, combine, trust_for
 from commonplace.search.plan import plan_lexical
-from commonplace.search.ranking import Floats, no_passages, with_complete
-from commonplace.search.scale import Scale
+from commonplace.search.request import Parsed, parse
 from commonplace.store.places import escaped, plain, scope_hash
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import DirtyRow, NodePassage, TableRow
 
-LEAST_DEPTH = 50
-DEPTH_PER_HIT = 5
 LEAST_SAID = 1e-9
 """Weight of a list whose best hit says nothing: its order comes after the other's."""
 Live = tuple[NodePassage, Tokens]
 
 
 @dataclass(frozen=True, slots=True)
-class _Legs:
-    """The legs of one search; `vector` is None where there is no vector of the query."""
+class _LiveRanking:
+    """The first chunks that are alive, best first, and the candidates they are of."""
 
-    lexical: LexicalLeg
-    vector: VectorLeg | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Fused:
-    """The chunks by weighted reciprocal ranks, and each leg's scores of the chunks it proposed."""
-
-    order: Sequence[int]
-    weights: Weights
-    scale: Scale
-    full: bool
-    """Either leg may have more."""
-    words: tuple[Ids, Floats]
-    near: tuple[Ids, Floats]
+    live: Sequence[Live]
+    found: Proposed
 
 
 class TableResults(NamedTuple):
@@ -136,11 +126,8 @@ class TableSearch:
 
     def _meaning(self) -> Semantic | None:
         """Return the index of vectors and its model, None where there are none in time."""
-        try:
-            with hurried(EMBED_S):  # the first contact with a provider
-                return self._semantic()
-        except Unavailable:
-            return None
+        semantic = in_time(self._semantic)
+        return None if isinstance(semantic, Unavailable) else semantic
 
     def _find(
         self, words: WordReader, semantic: Semantic | None, live: _LiveChunks, query: str, top_k: int
@@ -154,7 +141,7 @@ class TableSearch:
         vector = _vector_leg(semantic, words, parsed, items, outside) if semantic else None
         for phrases in (parsed.phrases, ()) if parsed.phrases else ((),):
             variant = replace(parsed, phrases=phrases)
-            legs = _Legs(LexicalLeg(words, plan_lexical(variant, words), scope), vector)
+            legs = Legs(LexicalLeg(words, plan_lexical(variant, words), scope), vector)
             hits, scores = self._best(legs, live, top_k)
             if hits:
                 rows = self._lexical.places([passage.chunk.id for passage, _ in hits])
@@ -165,20 +152,10 @@ class TableSearch:
                 ]
         return []
 
-    def _best(self, legs: _Legs, live: _LiveChunks, top_k: int) -> tuple[list[Live], list[float]]:
-        """Return the best chunks that are alive, and their scores, fetching deeper until there are enough."""
-        depth = max(LEAST_DEPTH, DEPTH_PER_HIT * top_k)
-        while True:
-            fused = _fused(legs, depth)
-            live_chunks: list[Live] = []
-            for start in range(0, len(fused.order), top_k):  # nearly always the first are all alive
-                live_chunks += live.among(fused.order[start : start + top_k])
-                if len(live_chunks) >= top_k:
-                    break
-            if len(live_chunks) >= top_k or not fused.full:
-                live_chunks = live_chunks[:top_k]
-                return live_chunks, _scores(legs, fused, [passage.chunk.id for passage, _ in live_chunks])
-            depth *= 4
+    def _best(self, legs: Legs, live: _LiveChunks, top_k: int) -> tuple[Sequence[Live], list[float]]:
+        """Return the best chunks that are alive, and their scores."""
+        ranking = rank(recipe_of(live, top_k), legs, top_k, Stages())
+        return ranking.live, _scores(legs, ranking.found, [passage.chunk.id for passage, _ in ranking.live])
 
     def _shown(self, hit: Live, table: TableRow, row: tuple[str, str] | None) -> dict[str, JSON] | None:
         """Return a hit as the answer has it, None where the data has changed.
@@ -249,10 +226,8 @@ def _vector_leg(
     if not meaning:
         return None
     embedder = semantic.embedder
-    try:
-        with hurried(EMBED_S):
-            vector = embedder.embed_queries([meaning])[0]
-    except Unavailable:  # a provider that is late or gone: words answer alone
+    vector = in_time(lambda: embedder.embed_queries([meaning])[0])
+    if isinstance(vector, Unavailable):  # words answer alone
         return None
     trust = trust_for(meaning, embedder, words.languages()[0])
     if outside is None:
@@ -260,56 +235,45 @@ def _vector_leg(
     return VectorLeg(semantic.index, embedder, vector, None, trust, outside if len(outside) else None)
 
 
-def _fused(legs: _Legs, depth: int) -> _Fused:
-    if legs.vector is not None:
-        legs.lexical.expect(legs.vector, depth)
-    proposed = legs.lexical.candidates(depth)
-    full, complete = len(proposed[0]) >= depth, legs.lexical.complete()
-    words, matched = with_complete(legs.lexical, proposed, complete)
-    weights, near, scaled = Weights(1.0, 0.0), *no_passages()
-    if legs.vector is not None:
-        near, scaled = legs.vector.candidates(depth)
-        full = full or len(near) >= depth
-        allowed = _allowed(legs, near)
-        near, scaled = near[allowed], scaled[allowed]
-        weights = weigh(legs.lexical.plan.mass if legs.lexical.plan.query else 0.0, legs.vector.weight)
-    strengths = weights.lexical * float(matched.max(initial=0.0)), _nearness(legs.vector, weights, scaled)
-    ranks = reciprocal_rank([(words.tolist(), strengths[0]), (near.tolist(), strengths[1])])
-    complete_chunks = set(complete.tolist())
-    order = sorted(ranks, key=lambda chunk: (chunk not in complete_chunks, -ranks[chunk], chunk))
-    scale = scale_of(legs.lexical, legs.vector, weights, complete)
-    return _Fused(order, weights, scale, full, (words, matched), (near, scaled))
+def recipe_of(live: _LiveChunks, top_k: int) -> Recipe[_LiveRanking]:
+    """Return the recipe of a table's search: both lists by reciprocal ranks, of which only what is alive is shown.
 
-
-def _nearness(vector: VectorLeg | None, weights: Weights, scaled: Floats) -> float:
-    """Return the strength of the semantic list: how much nearer its best is than strangers, weighed.
-
-    The lexical list has the score of its best. A list counts in the fusion as its best does, so a stray word
-    outweighs no true neighbor.
+    A list counts as its best hit does, so a stray word outweighs no true neighbor; chunks with all words come first.
     """
+
+    def fusion(legs: Legs, found: Proposed) -> _LiveRanking:
+        (words, strengths), (near, _) = found.words, found.near
+        by_words = found.weights.lexical * float(strengths.max(initial=0.0))
+        ranks = reciprocal([words, near], [by_words, _nearness(legs.vector, found)])
+        order = ranks.ids[np.lexsort((ranks.ids, -ranks.total, ~among(ranks.ids, found.complete)))].tolist()
+        chunks: list[Live] = []
+        for start in range(0, len(order), top_k):  # nearly always the first are all alive
+            chunks += live.among(order[start : start + top_k])
+            if len(chunks) >= top_k:
+                break
+        return _LiveRanking(chunks[:top_k], found)
+
+    return Recipe(fusion, lambda ranking: len(ranking.live) >= top_k)
+
+
+def _nearness(vector: VectorLeg | None, found: Proposed) -> float:
+    """Return the strength of the semantic list: how much nearer its best is than strangers, weighed."""
+    scaled = found.near[1]
     if vector is None or not len(scaled):
         return 0.0
     strangers = float(vector.scaled(np.array(vector.strangers.cosine)))
-    return weights.vector * max(float(scaled[0]) - strangers, 0.0) or LEAST_SAID
+    return found.weights.vector * max(float(scaled[0]) - strangers, 0.0) or LEAST_SAID
 
 
-def _allowed(legs: _Legs, chunks: Ids) -> NDArray[np.bool_]:
-    """Return which chunks have the required phrases and none of the excluded words."""
-    query = legs.lexical.plan.query
-    if not query.phrases and not query.excluded:
-        return np.ones(len(chunks), dtype=np.bool_)
-    return legs.lexical.allows(chunks)
-
-
-def _scores(legs: _Legs, fused: _Fused, chunks: Sequence[int]) -> list[float]:
+def _scores(legs: Legs, found: Proposed, chunks: Sequence[int]) -> list[float]:
     """Return the engine's score of each chunk, 0 to 1, lowered where it would rise along the order."""
     if not chunks:
         return []
-    by_words = _leg_scores(chunks, fused.words, legs.lexical.scores)
+    by_words = _leg_scores(chunks, found.words, legs.lexical.scores)
     none = np.full(len(chunks), np.nan, dtype=np.float32)
-    by_vector = _leg_scores(chunks, fused.near, legs.vector.scores) if legs.vector else none
-    values = combine(by_words, by_vector, fused.weights)
-    scores = fused.scale.scores(np.array(chunks, np.int64), values, np.isnan(by_vector))
+    by_vector = _leg_scores(chunks, found.near, legs.vector.scores) if legs.vector else none
+    values = combine(by_words, by_vector, found.weights)
+    scores = found.scale.scores(np.array(chunks, np.int64), values, np.isnan(by_vector))
     return [round(score, 4) for score in falling(scores.tolist())]
 
 

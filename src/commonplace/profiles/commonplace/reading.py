@@ -10,6 +10,7 @@ from commonplace.errors import CommonplaceError, NotFound
 from commonplace.kinds.documents.locating import (
     locate,
 )
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.model import JSON, Chunk, Item, uri_of
 from commonplace.space import Space
 from commonplace.store.chunks import Chunks
@@ -222,7 +223,7 @@ def _chunk_at(chunks: list[Chunk], line: int) -> int:
 def standing_of(space: Space, items: Sequence[Item]) -> list[dict[str, JSON]]:
     """Return each item's fields that bear on trust: a message's sender, the memory that replaced a memory."""
     numbers = [item.id for item in items if item.kind == "memory"]
-    rows = space.store.entries_of(numbers) if numbers else []
+    rows = space.store.drawer(EntryRows).of(numbers) if numbers else []
     later = {row.item_id: {"superseded_by": f"memory://{row.superseded_by}"} for row in rows if row.superseded_by}
     said = {item.id: {"sender": item.fields.get("sender", "")} for item in items if item.kind == "message"}
     return [{**later.get(item.id, {}), **said.get(item.id, {})} for item in items]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from commonplace.errors import Busy, Command, CommonplaceError
-from commonplace.index.files import write_atomically
+from commonplace.index.sealed_files import write_atomically
 from commonplace.settings import PREFIX
 
 PID_FILE, LOG_FILE, LOCK_FILE = "mcp.pid", "mcp.log", "mcp.lock"

@@ -14,8 +14,7 @@ from commonplace.qmd.tools.directory import Shelves, shelves
 from commonplace.qmd.tools.naming import address
 from commonplace.qmd.tools.reading import Contexts
 from commonplace.search.blend import share_of
-from commonplace.search.question import HybridAnswer, PlacedHit, Question, RankedList
-from commonplace.search.typed import Search, read_document
+from commonplace.search.question import HybridAnswer, PlacedHit, Question, RankedList, Search, read_document
 from commonplace.space import Space
 from commonplace.store.chunks import Chunks
 from commonplace.store.items import Items

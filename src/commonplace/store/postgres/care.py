@@ -15,6 +15,9 @@ _PIECE = 200
 class PostgresCare(PostgresItems):
     """Checks of everything that is stored."""
 
+    def refresh_statistics(self) -> None:
+        """Do nothing: the server's autovacuum looks after its statistics, and only their owner may."""
+
     @reads
     def check(self) -> list[str]:
         self._run("set local statement_timeout = 0")

@@ -18,11 +18,11 @@ from psycopg import sql
 
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, fingerprint
 from commonplace.store.backups import check_target, make_private, partial_of
+from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.postgres.connection import SCHEMA
 from commonplace.store.postgres.filters import compared
 from commonplace.store.postgres.found_by import seat_and_label
-from commonplace.store.postgres.items import reads, writes
-from commonplace.store.postgres.memory import PostgresEntryRows
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.sqlite.connection import explained as explained_file
 from commonplace.store.sqlite.file_side import DERIVED, insert_rows, set_numbers, table_shapes, without_triggers
 from commonplace.store.sqlite.store import SqliteStore, copied
@@ -49,7 +49,7 @@ _BYTES = {"fragments.key", "tools.json_path", "dirty_places.pointer", "dirty_pla
 Row = dict[str, Any]
 
 
-class Copies(PostgresEntryRows):
+class Copies(PostgresItems):
     """Backups and restores."""
 
     def backup(self, target: Path) -> None:
@@ -78,8 +78,8 @@ class Copies(PostgresEntryRows):
                     if shape.table in self._tables():
                         insert_rows(db, shape, self._rows_of(shape))
                 set_numbers(db, self._numbers())
-            for path in self._fields():
-                copy.index_field(path)
+            for path in self.drawer(MetadataIndex).fields():
+                copy.drawer(MetadataIndex).add(path)
 
     def _rows_of(self, shape: TableShape, after: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a table as SQLite has them, in the order of its key, from just after one."""
@@ -112,8 +112,8 @@ class Copies(PostgresEntryRows):
             rows = db.execute(f"select {', '.join(shape.columns)} from {shape.table}")
             self._take(shape, rows)
         self._number(dict(db.execute("select name, seq from sqlite_sequence")))
-        for path in copy.indexed_fields():
-            self.index_field(path)
+        for path in copy.drawer(MetadataIndex).fields():
+            self.drawer(MetadataIndex).add(path)
 
     def _clear(self, known: Sequence[TableShape]) -> None:
         """Remove everything, what refers to others first."""

@@ -27,7 +27,6 @@ from commonplace.store.filters import (
     micros,
     number,
     shape_of,
-    shapes,
 )
 from commonplace.text.glob_patterns import place_regex
 
@@ -147,13 +146,14 @@ def _entries(sql: _Sql, entries: Entries) -> list[str]:
 # Indexed fields. Each value a field has is kept once, as a shape and a folded value, beside the items that hold it.
 
 
-def kept_values(metadata: JSON, path: tuple[str, ...]) -> list[tuple[str, str, Decimal]]:
-    """Return what the index keeps of the value at a path: (shape, text, number)."""
-    return [_columns(shape, value) for shape, value in shapes(metadata, path)]
-
-
 def _columns(shape: str, value: Any) -> tuple[str, str, Decimal]:
     return (shape, "", exact(value)) if shape.endswith("number") else (shape, value, Decimal(0))
+
+
+def kept_value(field: int, shape: str, value: Any) -> tuple[int, str, str, str]:
+    """Return the columns by which the index of a field knows a value: field, shape, text, number."""
+    shape, text, amount = _columns(shape, value)
+    return field, shape, text, str(amount)
 
 
 def _indexed(sql: _Sql, condition: Condition, fields: Fields) -> str:

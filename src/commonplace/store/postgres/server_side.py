@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from commonplace.model import JSON
+from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.store import PostgresStore
 from commonplace.store.stored_settings import StoredSettings
@@ -47,7 +48,7 @@ class ServerSide:
         return self._store._numbers()
 
     def fields(self) -> list[tuple[str, ...]]:
-        return self._store.indexed_fields()
+        return list(self._store.drawer(MetadataIndex).fields())
 
     def mark(self) -> dict[str, Any] | None:
         return migration_mark(self._store)
@@ -70,7 +71,7 @@ class ServerSide:
         with explained(self._store.name), self._store.transaction():
             self._store._number(numbers)
             for path in fields:
-                self._store.index_field(path)
+                self._store.drawer(MetadataIndex).add(path)
 
     def complete(self, mark: JSON) -> None:
         complete(self._store, mark)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from commonplace.errors import Command, Unavailable
 from commonplace.store.postgres.care import PostgresCare
 from commonplace.store.postgres.copying import Copies
-from commonplace.store.postgres.listings import PostgresListings
 from commonplace.store.postgres.schema import check, migrate
 from commonplace.store.postgres.table_nodes import PostgresTableNodes
 from commonplace.store.stored_settings import StoredSettings
@@ -13,7 +12,6 @@ from commonplace.store.transfer import MIGRATION
 
 
 class PostgresStore(
-    PostgresListings,
     PostgresTableNodes,
     Copies,
     PostgresCare,

@@ -16,6 +16,14 @@ class SqliteCare(SqliteItems):
     """Checks of everything that is stored, and room on disk."""
 
     @guarded
+    def refresh_statistics(self) -> None:
+        if _is_known(self._database.reading()):
+            return  # every statement would be planned again, for the same plans
+        with self._database.writing() as db:
+            db.execute("pragma analysis_limit = 1000").fetchall()  # a statement is done when its rows are read
+            db.execute("analyze").fetchall()
+
+    @guarded
     def check(self) -> list[str]:
         db = self._database.reading()
         problems = [f"SQLite: {line}" for (line,) in db.execute("pragma integrity_check") if line != "ok"]
@@ -142,3 +150,12 @@ def _misquoted(db: apsw.Connection, item_id: int, body: str) -> int:
     span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
     chunks: Any = db.execute("select text, char_start, char_end from chunks where id >= ? and id < ?", span)
     return sum(body[start:end] != text for text, start, end in chunks)
+
+
+def _is_known(db: apsw.Connection) -> bool:
+    """Return whether the planner's number of entries is off by less than half."""
+    if not db.table_exists("main", "sqlite_stat1"):
+        return False
+    known = db.execute("select cast(stat as integer) from sqlite_stat1 where idx = 'memories_by_time'").fetchone()
+    total = next(db.execute("select coalesce(sum(entries), 0) from memory_threads"))[0]
+    return known is not None and known[0] <= 2 * total <= 4 * known[0]

@@ -12,6 +12,7 @@ import apsw
 
 from commonplace.errors import Command, InvalidInput, NotFound
 from commonplace.model import JSON
+from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.sqlite.connection import explained, load_migrations
 from commonplace.store.sqlite.store import SqliteStore
 from commonplace.store.stored_settings import StoredSettings
@@ -55,7 +56,7 @@ class FileSide:
         return dict(self._db.execute("select name, seq from sqlite_sequence"))
 
     def fields(self) -> list[tuple[str, ...]]:
-        return self._store.indexed_fields()
+        return list(self._store.drawer(MetadataIndex).fields())
 
     def mark(self) -> dict[str, Any] | None:
         return migration_mark(self._store)
@@ -68,7 +69,7 @@ class FileSide:
 
     def clear(self, mark: JSON) -> None:
         for path in self.fields():
-            self._store.drop_field(path)
+            self._store.drawer(MetadataIndex).drop(path)
         with explained(self._store.path), self._store.transaction(), without_triggers(self._db) as db:
             for shape in reversed(self.shapes()):
                 db.execute(f"delete from {shape.table}")
@@ -79,7 +80,7 @@ class FileSide:
         with explained(self._store.path), self._store.transaction():
             set_numbers(self._db, numbers)
         for path in fields:
-            self._store.index_field(path)
+            self._store.drawer(MetadataIndex).add(path)
 
     def complete(self, mark: JSON) -> None:
         complete(self._store, mark)

@@ -1,18 +1,16 @@
-"""The store on SQLite: what its parts that are no drawers yet share. One file per space."""
+"""The store on SQLite: what it is opened with, and what its parts that are no drawers yet share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-import apsw
-
-from commonplace.model import JSON, Change, IndexedItem, Item
+from commonplace.model import JSON, Change, IndexedItem
 from commonplace.store.change_log import ChangeLog
 from commonplace.store.chunks import Chunks
-from commonplace.store.rows import NumberedWrite
 from commonplace.store.session import D
 from commonplace.store.sqlite.connection import SqliteDatabase, explained
 from commonplace.store.sqlite.file_session import SqliteSession
@@ -54,7 +52,6 @@ class SqliteItems:
         self.path = path
         self._database = SqliteDatabase(path)
         self.session = SqliteSession(self._database)
-        self.session.hooks = {"memory": [_EntryHooks(self)]}
 
     def drawer(self, kind: type[D]) -> D:
         return self.session.drawer(kind)
@@ -70,6 +67,11 @@ class SqliteItems:
     def log(self) -> str | None:
         return self.drawer(ChangeLog).identity
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self.session.transaction():
+            yield
+
     def last_change(self) -> int:
         return self.drawer(ChangeLog).last()
 
@@ -81,35 +83,3 @@ class SqliteItems:
 
     def metrics(self) -> dict[str, JSON]:
         return self._database.metrics()
-
-    def _put_entries(self, db: apsw.Connection, kept: Sequence[NumberedWrite]) -> None:
-        """Store the rest of memory entries; see `memory.SqliteEntryRows`."""
-
-    def _put_entry_again(self, db: apsw.Connection, kept: NumberedWrite) -> None:
-        pass
-
-    def _delete_entries(self, db: apsw.Connection, item_ids: Sequence[int]) -> None:
-        pass
-
-
-class _EntryHooks:
-    """Memory entries, until they are a drawer."""
-
-    def __init__(self, store: SqliteItems) -> None:
-        self._store = store
-
-    @property
-    def _db(self) -> apsw.Connection:
-        return self._store._database.reading()
-
-    def added(self, writes: Sequence[NumberedWrite]) -> None:
-        self._store._put_entries(self._db, writes)
-
-    def changed(self, old: Item, write: NumberedWrite) -> None:
-        self._store._put_entry_again(self._db, write)
-
-    def unchanged(self, old: Item, write: NumberedWrite) -> None:
-        pass
-
-    def removed(self, item_ids: Sequence[int]) -> None:
-        self._store._delete_entries(self._db, item_ids)

@@ -15,15 +15,11 @@ from commonplace.store.backups import COPY, check_target, clear_copies, make_pri
 from commonplace.store.sqlite.care import SqliteCare
 from commonplace.store.sqlite.connection import explained, load_migrations
 from commonplace.store.sqlite.items import guarded
-from commonplace.store.sqlite.listings import SqliteListings
-from commonplace.store.sqlite.memory import SqliteEntryRows
 from commonplace.store.sqlite.table_nodes import SqliteTableNodes
 from commonplace.store.stored_settings import StoredSettings
 
 
 class SqliteStore(
-    SqliteEntryRows,
-    SqliteListings,
     SqliteTableNodes,
     SqliteCare,
 ):

@@ -14,6 +14,7 @@ from commonplace.kinds.memories.metadata import sync_fields, wanted_fields
 from commonplace.kinds.memories.tools.environment import HONOURED, adopt_database, aliases, without_effect
 from commonplace.library import Library
 from commonplace.settings import BadSetting, Settings
+from commonplace.store.metadata_index import MetadataIndex
 from opening import library_settings
 
 ARCHIVE = Path(__file__).parents[1] / "context-server-2.2.2.zip"
@@ -122,7 +123,7 @@ def test_a_database_is_adopted_once(tmp_path: Path) -> None:
 
 def test_the_default_fields_are_indexed_at_first_use(tools: Tools) -> None:
     tools("store_context", thread_id="t", source="user", text="a")
-    fields = [".".join(path) for path in tools.library.store.indexed_fields()]
+    fields = [".".join(path) for path in tools.library.store.drawer(MetadataIndex).fields()]
     assert fields == ["status", "agent_name", "task_name", "project", "report_type", "references", "technologies"]
 
 
@@ -144,14 +145,14 @@ def test_indexed_fields_follow_the_setting_as_far_as_its_mode_allows(
     open_tools: Callable[..., Tools], mode: str, expected: list[tuple[str, ...]]
 ) -> None:
     store = open_tools(memory_indexed_fields="a,b").library.store
-    sync_fields(store, Settings(memory_indexed_fields="a,b"))
-    sync_fields(store, Settings(memory_indexed_fields="b,c", memory_index_sync=mode))
-    assert store.indexed_fields() == expected
+    sync_fields(store.drawer(MetadataIndex), Settings(memory_indexed_fields="a,b"))
+    sync_fields(store.drawer(MetadataIndex), Settings(memory_indexed_fields="b,c", memory_index_sync=mode))
+    assert list(store.drawer(MetadataIndex).fields()) == expected
 
 
 def test_in_strict_mode_a_difference_ends_the_process(open_tools: Callable[..., Tools]) -> None:
     store = open_tools().library.store
-    sync_fields(store, Settings(memory_indexed_fields="a"))
+    sync_fields(store.drawer(MetadataIndex), Settings(memory_indexed_fields="a"))
     with pytest.raises(BadSetting, match="not indexed: b; indexed beyond it: a") as caught:
-        sync_fields(store, Settings(memory_indexed_fields="b", memory_index_sync="strict"))
+        sync_fields(store.drawer(MetadataIndex), Settings(memory_indexed_fields="b", memory_index_sync="strict"))
     assert caught.value.exit_code == 78

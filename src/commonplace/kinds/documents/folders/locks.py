@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from commonplace.errors import Busy, StorageBroken
-from commonplace.index.files import writable
+from commonplace.index.sealed_files import writable
 from commonplace.kinds.documents.folders.folder_collections import Collection
 
 WAIT_S = 3600.0

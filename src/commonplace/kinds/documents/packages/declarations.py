@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from weakref import WeakKeyDictionary
 
 from commonplace.errors import AlreadyExists, Denied, InvalidInput, NotFound
-from commonplace.index.files import room_on_disk, write_atomically
+from commonplace.index.sealed_files import room_on_disk, write_atomically
 from commonplace.kinds.documents.folders.folder_collections import Collection, all_collections
 from commonplace.kinds.documents.packages.manifest import read_json, texts
 from commonplace.kinds.documents.packages.package_paths import check_globs

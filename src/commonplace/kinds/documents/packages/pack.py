@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commonplace.errors import AlreadyExists, Command, Denied, InvalidInput, NotFound, TooLarge
-from commonplace.index.files import room_on_disk, write_atomically
+from commonplace.index.sealed_files import room_on_disk, write_atomically
 from commonplace.kinds.documents.packages.manifest import (
     ManifestEntry,
     PackageDocument,

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 
 from commonplace.errors import CommonplaceError
-from commonplace.index.files import writable
+from commonplace.index.sealed_files import writable
 from commonplace.ingest.files.read import EMPTY, READERS, stamp_of
 from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.collection_files import CollectionFiles

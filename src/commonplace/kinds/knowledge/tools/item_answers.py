@@ -27,7 +27,7 @@ from commonplace.kinds.knowledge.tools.options import (
     wished,
 )
 from commonplace.model import JSON, Item
-from commonplace.search.parse import NO_WORD
+from commonplace.search.request import NO_WORD
 from commonplace.tools.schema import BOOLEAN, INTEGER, NUMBER, OBJECT, STRING, STRINGS, Schema, answer, many, maybe, obj
 from commonplace.tools.sessions import SessionReport
 from commonplace.tools.tool import READ_ONLY, Call, Handler, Tool

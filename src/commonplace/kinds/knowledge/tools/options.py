@@ -89,26 +89,14 @@ RETRIEVAL = {
 
 
 def check(tool: str, signature: Signature, args: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return checked arguments, with 5.0 as the integer it is. Raise InvalidInput, also for a blank query."""
+    """Return the arguments as every tool checks them. Raise InvalidInput, also for a query of blanks."""
     checked = arguments.check(tool, signature, {**args, "query": "."} if _is_blank(args.get("query")) else args)
-    checked = {name: _whole(value, signature.properties[name]) for name, value in checked.items()}
     retrieval = checked.get("retrieval")
     places = {"query": args.get("query"), "retrieval.query": retrieval.get("query") if retrieval else None}
     for place, query in places.items():
         if _is_blank(query):
             raise InvalidInput(f"{place} is blank: give at least one word.", argument=place)
     return checked
-
-
-def _whole(value: JSON, schema: Schema) -> JSON:
-    kinds = schema.get("type", ())
-    if isinstance(value, float):
-        return int(value) if "integer" in kinds and value.is_integer() else value
-    if isinstance(value, dict) and "properties" in schema:
-        return {name: _whole(member, schema["properties"][name]) for name, member in value.items()}
-    if isinstance(value, list) and "items" in schema:
-        return [_whole(member, schema["items"]) for member in value]
-    return value
 
 
 def _is_blank(query: JSON) -> bool:

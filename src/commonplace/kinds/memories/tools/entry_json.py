@@ -18,13 +18,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput, said_by
 from commonplace.ingest.imports.import_file import refuse_others
-from commonplace.kinds.memories.entry import Entry, Image, normal_tags
+from commonplace.kinds.memories.entry import MOST_NUMBER, Entry, Image, Past, normal_tags
 from commonplace.kinds.memories.entry_imports import Imported, IncomingEntry
 from commonplace.kinds.memories.memories import Memories
 from commonplace.model import JSON
 from commonplace.store.attachments import Attachments
 from commonplace.store.filters import micros
-from commonplace.store.rows import MOST_NUMBER, Attachment, Past
+from commonplace.store.rows import Attachment
 from commonplace.text.token_estimates import safe_cut
 from commonplace.tools.tool import Answer, Call, Reply
 

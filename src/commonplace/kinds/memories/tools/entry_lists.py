@@ -11,17 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import CommonplaceError, NotFound, Unavailable
-from commonplace.index.base import WordReader
-from commonplace.index.scope import Ids
-from commonplace.index.words.engine import Floats
-from commonplace.index.words.entries import EntryHits, no_entry_hits
+from commonplace.index.followers import WordReader
+from commonplace.index.scope import Ids, firsts
+from commonplace.index.words.entry_search import EntryHits, no_entry_hits
+from commonplace.index.words.snapshot import Floats
 from commonplace.index.words.wanted import Wanted, joined
 from commonplace.kinds.memories.ranked_lists import ByMeaning, ByWords, RankedLists
 from commonplace.kinds.memories.tools.paging import Column, Cursor, ListRows
 from commonplace.kinds.memories.word_query import LexicalMode, ParsedQuery, match_atoms
 from commonplace.model import Filter
+from commonplace.search.engine import reciprocal
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
+from commonplace.store.outdated import Outdated
 from commonplace.store.rows import Moment
 from commonplace.text.languages import code_of
 
@@ -224,12 +226,12 @@ class FusedLists(WholeLister):
     def _fused(self) -> ListRows:
         """Return Σ 1 / (k + rank) over the lists an entry is in, highest first, ties newest first."""
         words, meaning = (self._as_begun(leg) for leg in (self.words, self.meaning))
-        items, first = np.unique(np.concatenate([words.items, meaning.items]), return_index=True)
+        fusion = reciprocal([words.items, meaning.items], k=self.rrf_k)
+        items, (lexical, semantic), rrf = fusion.ids, fusion.ranks, fusion.total
+        _, first = firsts(np.concatenate([words.items, meaning.items]))
         created = np.concatenate([words.created, meaning.created])[first]
-        lexical, semantic = _ranks(words, items), _ranks(meaning, items)
         chunks = np.where(leads(lexical, semantic), _chunks(words, lexical), _chunks(meaning, semantic))
         self.both = int(np.count_nonzero((lexical > 0) & (semantic > 0)))
-        rrf = _reciprocal(lexical, self.rrf_k) + _reciprocal(semantic, self.rrf_k)
         columns: dict[str, Column] = {
             "semantic_distance": _scores(meaning, semantic),
             "semantic_rank": semantic,
@@ -246,17 +248,6 @@ class FusedLists(WholeLister):
         if self.upto is not None:
             leg.found = leg.found.take(leg.found.items <= self.upto, complete=leg.found.complete)
         return leg.found
-
-
-def _ranks(found: EntryHits, items: Ids) -> Ids:
-    """Return the rank of each item in a list, from 1; 0 where it is not in it."""
-    ranks = np.zeros(len(items), np.int64)
-    ranks[np.searchsorted(items, found.items)] = np.arange(1, len(found) + 1)
-    return ranks
-
-
-def _reciprocal(ranks: Ids, k: int) -> NDArray[np.float64]:
-    return np.where(ranks > 0, 1.0 / (k + ranks), 0.0)
 
 
 def _scores(found: EntryHits, ranks: Ids) -> Floats:
@@ -348,7 +339,7 @@ def is_narrow(filter: Filter) -> bool:
 def superseded_items(space: Space, filter: Filter) -> Ids:
     """Return the items a filter hides now because newer entries supersede them."""
     hides = filter.entries is not None and not filter.entries.superseded
-    return _ids(space.store.superseded_items() if hides else [])
+    return _ids(space.store.drawer(Outdated).superseded() if hides else [])
 
 
 def with_superseded(filter: Filter) -> Filter:

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.index.scope import Ids
-from commonplace.index.words.engine import Floats
+from commonplace.index.words.snapshot import Floats
 from commonplace.index.words.wanted import Atom, Wanted, atoms
 from commonplace.kinds.memories.tools.entry_lists import leads
 from commonplace.kinds.memories.tools.paging import Cursor, Lister, ListRows
 from commonplace.model import JSON, fingerprint
 from commonplace.models import open_reranker
-from commonplace.search.timed import StageOmitted, within
+from commonplace.search.engine import StageOmitted, within
 from commonplace.store.chunks import Chunks
 from commonplace.store.items import Items
 from commonplace.text.excerpt import excerpt

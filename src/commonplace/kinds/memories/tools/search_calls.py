@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from commonplace.errors import CommonplaceError, InvalidInput, Unavailable
 from commonplace.index.words.wanted import Wanted, atoms, joined
 from commonplace.index.words.wanted import shown as spelled_out
+from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.entry import Entry, normal_tags
 from commonplace.kinds.memories.memories import Memories
 from commonplace.kinds.memories.metadata import Malformed, conditions
@@ -24,7 +25,7 @@ from commonplace.kinds.memories.tools.entry_lists import (
 )
 from commonplace.kinds.memories.tools.entry_reranking import Reranked, look_for
 from commonplace.kinds.memories.tools.paging import L, Paging, WalkPage, within
-from commonplace.kinds.memories.tools.statistics import backend_of
+from commonplace.kinds.memories.tools.statistics import backend_of, embedded_entries
 from commonplace.kinds.memories.word_query import match_atoms, read
 from commonplace.model import JSON, Entries, Filter
 from commonplace.store.chunks import Chunks
@@ -234,7 +235,7 @@ class _Search:
         store = self._call.space.store
         length = _LONGEST_MARKED + 1 if self._marks else self._call.space.settings.memory_truncation + 64
         items_by_id = {item.id: item for item in store.drawer(Items).heads(items, length)}
-        rows = store.entries_of(items)
+        rows = store.drawer(EntryRows).of(items)
         return {row.item_id: Entry(row, items_by_id[row.item_id]) for row in rows if row.item_id in items_by_id}
 
     def _records(self, walk_page: WalkPage, entries: Mapping[int, Entry]) -> list[dict[str, JSON]]:
@@ -338,8 +339,8 @@ def _coverage(space: Space) -> list[str]:
             return []
     except CommonplaceError:
         pass
-    covered, _, lacking = space.embedding.entries()
-    total = space.store.tally().entries
+    covered, _, lacking = embedded_entries(space)
+    total = space.store.drawer(EntryRows).tally().entries
     if not total or (covered >= total and not lacking):
         return []
     return [f"Only {covered / total * 100:.1f}% of the entries have vectors yet; the others were not searched"]

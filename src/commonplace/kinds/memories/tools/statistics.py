@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commonplace.errors import CommonplaceError
+from commonplace.kinds.memories.drawer import EntryRows
+from commonplace.kinds.memories.entry import ThreadRow
 from commonplace.kinds.memories.memories import Memories
 from commonplace.kinds.memories.tools.entry_json import shown_micros
 from commonplace.kinds.memories.tools.entry_reranking import reranking_of
 from commonplace.model import JSON
 from commonplace.models.hurry import hurried
-from commonplace.store.rows import ThreadRow
 from commonplace.tools.tool import Call
 
 if TYPE_CHECKING:
@@ -28,11 +29,17 @@ def backend_of(space: Space) -> str:
     return "postgresql" if space.settings.store else "sqlite"
 
 
+def embedded_entries(space: Space) -> tuple[int, int, int]:
+    """Return the counts of entries with vectors, of their vectors, and of entries that lack some."""
+    model = space.embedding.serving()
+    return space.store.drawer(EntryRows).embedded(model.id if model else 0)
+
+
 def list_threads(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the reply of the tool of this name."""
     space = call.space
     space.part(Memories).sweep()
-    rows, total = space.store.threads(limit=args["limit"], offset=args["offset"])
+    rows, total = space.store.drawer(EntryRows).threads(limit=args["limit"], offset=args["offset"])
     return {"threads": [_thread(row) for row in rows], "total_threads": total}
 
 
@@ -54,7 +61,7 @@ def get_statistics(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the reply of the tool of this name."""
     space = call.space
     space.part(Memories).sweep()
-    tally = space.store.tally()
+    tally = space.store.drawer(EntryRows).tally()
     return {
         "total_entries": tally.entries,
         "by_source": {"user": tally.from_user, "agent": tally.entries - tally.from_user},
@@ -116,7 +123,7 @@ def _semantic(space: Space, total: int) -> dict[str, JSON]:
             message = getattr(embedder, "problem", "")
         except CommonplaceError as problem:
             message = str(problem)
-    covered, vectors, lacking = space.embedding.entries()
+    covered, vectors, lacking = embedded_entries(space)
     record: dict[str, JSON] = {
         "enabled": enabled,
         "available": enabled and not message,
