@@ -22,7 +22,7 @@ LIMITS = {
     "most_bases": 3,
     "private_imports": 0,
     "repeated_classes": 0,
-    "repeated_basenames": 19,
+    "repeated_basenames": 10,
     "lazy_dataclass_importers": 29,
     "riddle_docstrings_percent": 0,
 }

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from commonplace.errors import Busy, InvalidInput, Unavailable, VersionConflict
 from commonplace.index.followers import WordIndex
 from commonplace.model import Filter, Item
 from commonplace.settings import Settings
-from commonplace.space import Space
+from commonplace.space import Space, space_folder
 from commonplace.store.items import Items
 from commonplace.store.job_queue import JobQueue
 from commonplace.store.listing import Listing
-from commonplace.store.opening import open_store, restore_store
+from commonplace.store.opening import restore_store
 
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
     from commonplace.ingest.embedding import Progress
@@ -33,9 +31,6 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
 log = logging.getLogger(__name__)
 
 _HELD_BY = frozenset({"collection", "conversation", "character"})  # kinds that others belong to
-SPACES = "spaces"
-"""The folder of a home that holds those of its spaces."""
-_SPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 class Library(Space):
@@ -48,21 +43,6 @@ class Library(Space):
     ...     library.search("how hot for oolong").hits[0].uri
     'notes://tea'
     """
-
-    @classmethod
-    def open(cls, home: Path | str | None = None, space: str = "default", settings: Settings | None = None) -> Self:
-        """Open a space of a home, creating it where there is none."""
-        settings = settings or Settings.load(home=Path(home) if home is not None else None)
-        folder = space_folder(Path(home) if home is not None else settings.home, space)
-        store = open_store(settings, folder)
-        if settings.store:
-            with suppress(OSError):  # who needs it says what is wrong
-                folder.mkdir(parents=True, exist_ok=True)
-        try:
-            return cls(store, folder, settings)
-        except BaseException:
-            store.close()
-            raise
 
     # the kinds
 
@@ -246,16 +226,6 @@ class Library(Space):
     def backup(self, target: Path) -> None:
         """Write a complete, consistent copy of the space to one file, while others go on reading and writing."""
         self.store.backup(target.resolve())  # a link stays, and what it leads to is replaced
-
-
-def space_folder(home: Path, space: str) -> Path:
-    """Return the folder of a space, wherever the process goes.
-
-    Its name is a plain word: no caller can name another folder.
-    """
-    if not _SPACE.fullmatch(space):
-        raise InvalidInput(f"A space is named with a-z, 0-9, dots, dashes and underscores, not {space!r}.")
-    return (home.expanduser() / SPACES / space).absolute()
 
 
 def restore(source: Path, home: Path, space: str = "default", settings: Settings | None = None) -> None:

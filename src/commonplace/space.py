@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +14,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from commonplace.batches import batches
-from commonplace.errors import NotFound
+from commonplace.errors import InvalidInput, NotFound
 from commonplace.index.followers import MakeWords, ServiceIndex, WordIndex
 from commonplace.index.words.lexical_index import LexicalIndex
 from commonplace.model import Change, Draft, Filter, Item, Mode, Page, each, parse_uri
@@ -23,6 +25,7 @@ from commonplace.search.request import Request
 from commonplace.settings import Settings
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
+from commonplace.store.opening import open_store
 from commonplace.store.outdated import Outdated
 from commonplace.store.stored_settings import StoredSettings
 
@@ -33,14 +36,21 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
     from commonplace.ingest.upkeep import Upkeep
     from commonplace.search.hybrid import Hybrid
     from commonplace.store.base import Store
+    from commonplace.store.session import Drawer
     from commonplace.store.table_base import TableStore
     from commonplace.text.outline import Heading
 
 P = TypeVar("P")
+D = TypeVar("D", bound="Drawer")
 
 BATCH_ITEMS = 500
 BATCH_CHARS = 8_000_000
 """Items and characters in one transaction of a bulk write: enough to be fast, little enough to let others in."""
+
+
+SPACES = "spaces"
+"""The folder of a home that holds those of its spaces."""
+_SPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 @runtime_checkable
@@ -55,6 +65,21 @@ class Space:
 
     It knows no kind: a kind is a part, made once for each space by `part`.
     """
+
+    @classmethod
+    def open(cls, home: Path | str | None = None, space: str = "default", settings: Settings | None = None) -> Self:
+        """Open a space of a home, creating it where there is none."""
+        settings = settings or Settings.load(home=Path(home) if home is not None else None)
+        folder = space_folder(Path(home) if home is not None else settings.home, space)
+        store = open_store(settings, folder)
+        if settings.store:
+            with suppress(OSError):  # who needs it says what is wrong
+                folder.mkdir(parents=True, exist_ok=True)
+        try:
+            return cls(store, folder, settings)
+        except BaseException:
+            store.close()
+            raise
 
     def __init__(self, store: TableStore, folder: Path, settings: Settings) -> None:
         self.store = store
@@ -109,6 +134,10 @@ class Space:
             reranker=open_reranker(settings),
             look=SecondLook(self.store),
         )
+
+    def drawer(self, kind: type[D]) -> D:
+        """Return the drawer of this class: the statements of one noun, opened by the first call."""
+        return self.store.drawer(kind)
 
     def semantic(self) -> Semantic:
         """Return the vector side of a search. Raise Unavailable with the reason where there is none."""
@@ -289,3 +318,13 @@ def _remote(store: Store, folder: Path, settings: Settings, identity: str) -> Tu
 def _identity(store: Store) -> str:
     """Return a name for the index folders, so that indexes of another store are never taken for this one's."""
     return str(store.drawer(StoredSettings).settle("identity", uuid4().hex[:12]))
+
+
+def space_folder(home: Path, space: str) -> Path:
+    """Return the folder of a space, wherever the process goes.
+
+    Its name is a plain word: no caller can name another folder.
+    """
+    if not _SPACE.fullmatch(space):
+        raise InvalidInput(f"A space is named with a-z, 0-9, dots, dashes and underscores, not {space!r}.")
+    return (home.expanduser() / SPACES / space).absolute()

@@ -21,7 +21,7 @@ import pytest
 from commonplace.cli.main import main
 from commonplace.library import Library
 from commonplace.model import Filter
-from commonplace.qmd.cli.main import run as qmd_run
+from commonplace.qmd.cli.program import run as qmd_run
 from commonplace.store.listing import Listing
 from kit.forked import forked
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from commonplace.cli import table_group
+from commonplace.cli import table_tools as table_group
 from commonplace.cli.main import cli
 from commonplace.library import Library
 from opening import library_settings

@@ -325,7 +325,7 @@ _NOT_ON_LINUX = {"platformdirs", "shutil", "tempfile"} if sys.platform == "linux
 """Where the places of a user's files are known."""
 
 
-@pytest.mark.parametrize("command", ["commonplace.cli.main", "commonplace.qmd.cli.main"])
+@pytest.mark.parametrize("command", ["commonplace.cli.main", "commonplace.qmd.cli.program"])
 def test_a_search_by_words_loads_nothing_that_walks_reads_cuts_or_embeds(
     command: str, tmp_path: Path, run: Run, notes: Path
 ) -> None:

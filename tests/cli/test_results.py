@@ -27,8 +27,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.cli.layout import cells, rows, shortened
-from commonplace.cli.results import age, reasons
+from commonplace.cli.results import age, cells, reasons, rows, shortened
 from kit.forked import forked
 
 Run = Callable[..., str]

@@ -12,8 +12,9 @@ import pytest
 
 from commonplace.errors import InvalidInput, NotFound, VersionConflict
 from commonplace.kinds.knowledge.records import put_record
-from commonplace.library import Library, restore, space_folder
+from commonplace.library import Library, restore
 from commonplace.model import JSON, LAST_MOMENT, Draft, Filter, Span
+from commonplace.space import space_folder
 from commonplace.store.listing import Listing
 from commonplace.store.stored_settings import StoredSettings
 from opening import library_settings, open_library

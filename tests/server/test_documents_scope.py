@@ -18,7 +18,7 @@ from commonplace.library import Library
 from commonplace.server.auth import make_gate
 from commonplace.server.http import make_app
 from commonplace.store.sqlite.accounts import Accounts
-from commonplace.tools.view import View
+from commonplace.tools.tool import View
 from kit.answers import text_of
 from kit.forked import forked, forked_server
 from opening import library_settings

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from websockets.sync.client import connect
 
 from commonplace.library import Library
-from commonplace.qmd.http import routes as qmd_http
+from commonplace.qmd import http_server as qmd_http
 from commonplace.server import rest, transport, websocket
 from commonplace.server.auth import make_gate
 from commonplace.server.flaws import FLAW_META, envelope_of, flaw_of, mark_flaw, mark_flaw_in_body

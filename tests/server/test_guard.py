@@ -15,7 +15,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from commonplace.server.auth import make_gate
-from commonplace.server.guard import OriginGuard
+from commonplace.server.heads import OriginGuard
 from commonplace.server.http import make_app
 from commonplace.settings import Settings
 from serving import served

@@ -29,12 +29,11 @@ from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from commonplace.errors import Unavailable
-from commonplace.library import space_folder
 from commonplace.server.auth import Authentication, Gate, make_gate, metadata_address
 from commonplace.server.principal import Principal
-from commonplace.server.signing import BURST, FRESH_S, KEPT_S, REFILL_S, PublishedKeys
-from commonplace.server.tokens import JwtGate, space_of
+from commonplace.server.tokens import BURST, FRESH_S, KEPT_S, REFILL_S, JwtGate, PublishedKeys, space_of
 from commonplace.settings import BadSetting, Settings
+from commonplace.space import space_folder
 from serving import get, served
 
 ISSUER, AUDIENCE = "https://issuer.example", "https://books.example.org/mcp"

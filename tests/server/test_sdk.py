@@ -52,7 +52,7 @@ def python(script: str, home: Path, given: str = "") -> list[str]:
     ("module", "command", "needless"),
     [
         ("commonplace.cli.main", ["mcp", "--profile", "qmd"], _NOT_FOR_WORDS | _NOT_FOR_PIPES),
-        ("commonplace.qmd.cli.main", ["mcp"], _NOT_FOR_WORDS),
+        ("commonplace.qmd.cli.program", ["mcp"], _NOT_FOR_WORDS),
     ],
 )
 def test_a_server_that_searches_by_words_loads_nothing_else_of_the_sdk(

@@ -23,10 +23,11 @@ from mcp.client.stdio import stdio_client
 
 from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.locks import WATCH_LOCK
-from commonplace.library import Library, restore, space_folder
-from commonplace.server import watching
+from commonplace.library import Library, restore
+from commonplace.server import background as watching
+from commonplace.server.background import Watching
 from commonplace.server.libraries import Libraries
-from commonplace.server.watching import Watching
+from commonplace.space import space_folder
 from kit.forked import forked, forked_server
 from opening import library_settings
 from serving import environment_of, process

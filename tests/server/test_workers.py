@@ -16,7 +16,7 @@ import anyio.lowlevel
 import pytest
 
 from commonplace.errors import Busy
-from commonplace.server.workers import WorkerThreads
+from commonplace.server.service import WorkerThreads
 
 
 def test_what_a_task_gives_is_what_its_caller_gets() -> None:

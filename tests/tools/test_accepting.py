@@ -17,8 +17,7 @@ from jsonschema import Draft202012Validator
 
 from commonplace.errors import InvalidInput
 from commonplace.profiles.registry import PROFILES, profile
-from commonplace.tools.accepting import accepts
-from commonplace.tools.arguments import Signature, check
+from commonplace.tools.arguments import Signature, accepts, check
 from commonplace.tools.schema import Schema, obj, one_or_many
 from commonplace.tools.schema import texts as listed
 from schemas import ANYTHING, arguments

@@ -19,7 +19,7 @@ from commonplace.settings import Settings
 from commonplace.store.attachments import Attachments
 from commonplace.store.listing import Listing
 from commonplace.web.deletions import MOST, Deletions
-from commonplace.web.frame import Download, Redirect, Sheet, rendered
+from commonplace.web.frame import Download, Redirect, Sheet, StoredFile, rendered
 
 
 @pytest.fixture
@@ -263,3 +263,15 @@ def test_what_has_expired_is_not_shown(library: Library) -> None:
         assert time.monotonic() < deadline
     with pytest.raises(NotFound):
         get(library, f"/memories/{number}")
+
+
+def test_pictures_of_a_memory_are_shown_and_other_files_are_saved(library: Library) -> None:
+    images = (Image(b"\x89PNG", "image/png"), Image(b"<svg onload=alert(1)>", "image/svg+xml"))
+    (number,) = remember(library, "With pictures.", images=images)
+    page = html(library, f"/memories/{number}")
+    assert f'<img class="picture" src="/memories/{number}/images/0" alt="Picture 1 of memory {number}">' in page
+    assert f'<a href="/memories/{number}/images/1">Save the file</a> (image/svg+xml, 21 B)' in page
+    assert get(library, f"/memories/{number}/images/0") == StoredFile(b"\x89PNG", "image/png")
+    for address in (f"/memories/{number}/images/2", "/memories/99/images/0", f"/memories/{number}/images/99999999"):
+        with pytest.raises(NotFound):
+            get(library, address)

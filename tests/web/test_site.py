@@ -19,6 +19,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from commonplace.kinds.memories.entry import Image, New
+from commonplace.library import Library
+from commonplace.settings import Settings
 from commonplace.web.frame import POLICY
 from serving import environment_of, fill, process
 
@@ -49,6 +52,17 @@ def ask(
         connection.request(method, path, headers=headers)
         reply = connection.getresponse()
         return reply.status, reply.headers, reply.read().decode()
+    finally:
+        connection.close()
+
+
+def ask_bytes(address: str, path: str) -> tuple[int, http.client.HTTPMessage, bytes]:
+    place = urlsplit(address)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
+    try:
+        connection.request("GET", path, headers=BROWSER)
+        reply = connection.getresponse()
+        return reply.status, reply.headers, reply.read()
     finally:
         connection.close()
 
@@ -154,6 +168,23 @@ def test_every_answer_forbids_what_is_foreign_and_is_kept_by_nobody(path: str, s
         assert headers["Vary"] == "Accept, Cookie"
         assert not re.search(r"<[^>]*\s(style|on\w+)=", page)
         assert not re.search(r"<script(?! src=\"/static/)|<style", page)
+
+
+def test_a_stored_file_is_sandboxed_and_only_a_picture_is_shown(tmp_path: Path) -> None:
+    with Library.open(
+        tmp_path, settings=Settings(home=tmp_path, models=tmp_path / "models", model="static")
+    ) as library:
+        images = (Image(b"\x89PNG", "image/png"), Image(b"<script>alert(1)</script>", "text/html"))
+        library.memories.store([New("main", "agent", "With files.", images=images)])
+    with process(environment_of(tmp_path)) as server:
+        _, picture, _ = ask_bytes(server.address, "/memories/1/images/0")
+        _, page, _ = ask_bytes(server.address, "/memories/1/images/1")
+    assert picture["Content-Type"] == "image/png"
+    assert page["Content-Type"] == "application/octet-stream"
+    assert page["Content-Disposition"] == "attachment"
+    for headers in (picture, page):
+        assert headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
+        assert headers["X-Content-Type-Options"] == "nosniff"
 
 
 # 3. Static files

@@ -15,7 +15,7 @@ from commonplace.cli.collections_list import print_list
 from commonplace.cli.common import counted, progress_bar
 from commonplace.cli.folders import MOST_NAMED, OF_COLLECTIONS
 from commonplace.cli.lazy import SomePath, ours
-from commonplace.cli.library import pull_default
+from commonplace.cli.lookup import pull_default
 from commonplace.cli.workplace import Workplace, with_workplace
 from commonplace.errors import AlreadyExists, Command, InvalidInput, NotFound
 from commonplace.kinds.documents.folders.locks import collection_lock

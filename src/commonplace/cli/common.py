@@ -13,8 +13,7 @@ from typing import IO, Any
 
 import click
 
-from commonplace.cli.lazy import NOT_WRITTEN, NotWritten
-from commonplace.cli.terminal import harmless
+from commonplace.cli.lazy import NOT_WRITTEN, NotWritten, harmless
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.library import Library
 from commonplace.store.backups import check_target, partial_of

@@ -18,7 +18,7 @@ import click
 
 from commonplace.cli.common import ask, progress_bar, with_library
 from commonplace.cli.lazy import SomePath, hush, ours
-from commonplace.cli.library import embed_with_progress, pull_default
+from commonplace.cli.lookup import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
 from commonplace.kinds.documents.folders.library_folders import Collection, Report
 from commonplace.kinds.documents.locating import require_collection

@@ -8,15 +8,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 from urllib.parse import urlsplit
 
 import click
 
-from commonplace.cli.care import export_everything, import_everything
-from commonplace.cli.common import OUTPUT, WordOrFile, progress_bar, with_library, written
-from commonplace.cli.lazy import SomePath
-from commonplace.cli.memory import export_memory, import_context_server, import_memory
+from commonplace.cli.common import OUTPUT, WordOrFile, counted, progress_bar, with_library, written
+from commonplace.cli.lazy import SomePath, ours
 from commonplace.errors import InvalidInput
 from commonplace.ingest.imports.import_file import Record, moment
 from commonplace.ingest.imports.import_formats import FORMATS, KINDS
@@ -25,6 +23,8 @@ from commonplace.ingest.imports.import_run import ImportOptions, Put, Summary, i
 from commonplace.ingest.imports.json_lines import import_lines
 from commonplace.kinds.knowledge.kinds import KIND_OF, SOURCES
 from commonplace.kinds.knowledge.records import RecordOutcome, References, put_record, records
+from commonplace.kinds.memories.entry_imports import Imported
+from commonplace.kinds.memories.tools.entry_json import export_lines, import_file
 from commonplace.library import Library
 from commonplace.model import Item
 
@@ -163,6 +163,79 @@ def export_kinds(library: Library, kinds: tuple[str, ...], target: str) -> None:
     with written(target) as output:
         for record in records(library.store, [KIND_OF[kind] for kind in kinds or SOURCES]):
             output.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command("memory")
+@click.option("--thread", help="Only the entries of this thread.")
+@OUTPUT
+@with_library
+def export_memory(library: Library, thread: str | None, target: str) -> None:
+    """Write memory entries as lines of JSON, by id, images included."""
+    with written(target) as output:
+        for line in export_lines(library, thread.strip() if thread is not None else None):
+            output.write(line + "\n")
+
+
+_RENUMBER = click.option("--renumber", is_flag=True, help="Give every entry a new id and print the mapping.")
+
+
+@click.command("memory")
+@click.argument("source", type=click.File("rb"))
+@_DRY_RUN
+@_RENUMBER
+@with_library
+def import_memory(library: Library, source: IO[bytes], dry_run: bool, renumber: bool) -> None:
+    """Import what `export memory` wrote, from a file or, for -, from standard input."""
+    _report_entries(import_file(library, source, renumber=renumber, dry_run=dry_run), dry_run=dry_run)
+
+
+@click.command("context-server")
+@click.argument("source", type=_FILE)
+@_DRY_RUN
+@_RENUMBER
+@with_library
+def import_context_server(library: Library, source: Path, dry_run: bool, renumber: bool) -> None:
+    """Import the entries of an mcp-context-server's SQLite file. The file is only read."""
+    done = library.memories.import_context_server(source, renumber=renumber, dry_run=dry_run)
+    if done.raw_metadata:
+        listed = ", ".join(map(str, done.raw_metadata[:20])) + (", …" if len(done.raw_metadata) > 20 else "")
+        click.echo(f"Metadata that is no JSON object is kept as import_raw_metadata in {listed}.", err=True)
+    _report_entries(done, dry_run=dry_run)
+
+
+def _report_entries(done: Imported, *, dry_run: bool) -> None:
+    for old, new in done.numbers.items():
+        click.echo(f"{old} -> {new}")
+    did = "Would import" if dry_run else "Imported"
+    stored = f"{counted(done.stored, 'entry')} with {counted(done.images, 'image')}"
+    click.echo(f"{did}: {stored}; {done.already} {'was' if done.already == 1 else 'were'} here already")
+    if done.stored and not dry_run:
+        click.echo(f"Run `{ours('embed')}` to find them by meaning too.", err=True)
+
+
+@click.command("everything")
+@click.argument("target", default="-", type=click.Path())
+@with_library
+def export_everything(library: Library, target: str) -> None:
+    """Write every item of the library as a line of JSON: folders, attachments and JSON tables included, keys not."""
+    with written(target) as output:
+        for line in library.export():
+            output.write(line + "\n")
+
+
+@click.command("everything")
+@click.argument("source", type=click.File("r", encoding="utf-8", errors="surrogateescape"))
+@with_library
+def import_everything(library: Library, source: IO[str]) -> None:
+    """Import what `export everything` wrote."""
+    click.echo(f"Imported: {counted(library.import_(source), 'item')}")
+    for instance in library.store.instances():
+        if not instance.hint:
+            makes = f"`{ours(f'tables instance update {instance.name} --rotate-key')}` makes"
+            click.echo(f"The instance {instance.name} has no key yet: {makes} one.", err=True)
 
 
 _OTHERS: list[Any] = [import_jsonl, import_memory, import_context_server, import_everything]

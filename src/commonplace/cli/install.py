@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 import sysconfig
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from commonplace.cli import qmd_command as shim
 from commonplace.cli.client_files import ClientFile, opened, replace_file
 from commonplace.cli.clients import (
     CLIENTS,
@@ -24,22 +25,104 @@ from commonplace.cli.clients import (
     address_entry,
     command_entry,
     config_path,
-    is_ours,
     is_place,
     parts,
     renewed,
 )
+from commonplace.cli.clients import (
+    is_ours as is_our_entry,
+)
 from commonplace.cli.configs import Uneditable, put, render
 from commonplace.cli.lazy import ours
-from commonplace.errors import InvalidInput
+from commonplace.errors import AlreadyExists, InvalidInput
 from commonplace.profiles.registry import DEFAULT, profile, profile_names
+from commonplace.settings import PREFIX
 from commonplace.tools.profile import Registry
 
-NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+QMD_COMMAND = "qmd-command"
+"""What is installed and taken away by this name is no client's entry, but a program on the path."""
+MARK = "# The qmd of Commonplace. `commonplace uninstall qmd-command` removes it."
+_PROGRAM = "qmd"
+_LONGEST = 4096
+"""The bytes of a program that are read to see whether it is ours."""
+
+
+def script(home: str | None) -> str:
+    """Return the text of the command: ours, on the library of `home` or on the usual one."""
+    chosen = f"export {PREFIX}HOME={shlex.quote(os.path.abspath(os.path.expanduser(home)))}\n" if home else ""
+    return f'#!/bin/sh\n{MARK}\n{chosen}exec {shlex.quote(sys.executable)} -P -m commonplace.qmd.cli "$@"\n'
+
+
+def put_on_path(home: str | None, environment: Mapping[str, str]) -> tuple[Path, bool]:
+    """Return the path of our `qmd`, and whether it was written now.
+
+    Raise AlreadyExists where the path has another `qmd`, and InvalidInput where no folder on it can be written.
+    """
+    others = [path for path in _on_path(environment) if not _is_our_script(path)]
+    if others:
+        raise AlreadyExists(
+            f"{others[0]} is another program called qmd, and stays. `commonplace qmd` does what ours would do."
+        )
+    text = script(home)
+    target = next(_on_path(environment), None) or _folder(environment) / _PROGRAM
+    if target.is_file() and target.read_text("utf-8") == text:
+        return target, False
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = target.with_name(f".{_PROGRAM}.new")
+        fresh.write_text(text, "utf-8")
+        fresh.chmod(0o755)
+        fresh.replace(target)
+    except OSError as error:
+        said = f"{target} cannot be written: {error.strerror}. Check that path and its permissions."
+        raise InvalidInput(said) from error
+    return target, True
+
+
+def ours_on_path(environment: Mapping[str, str]) -> list[Path]:
+    """Return every `qmd` of ours that the path leads to."""
+    return [path for path in _on_path(environment) if _is_our_script(path)]
+
+
+def _is_our_script(path: Path) -> bool:
+    """Return whether a program is the script that `put_on_path` writes."""
+    try:
+        with path.open("rb") as file:
+            return MARK.encode() in file.read(_LONGEST)
+    except OSError:
+        return False
+
+
+def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
+    for folder in dict.fromkeys(environment.get("PATH", "").split(os.pathsep)):
+        if os.path.isabs(folder):
+            yield Path(folder)
+
+
+def _on_path(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Yield every `qmd` on the PATH in its order, executable or not."""
+    for folder in _folders(environment):
+        if os.path.lexists(folder / _PROGRAM):
+            yield folder / _PROGRAM
+
+
+def _folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of the path that `commonplace` is in, or the user's own for programs."""
+    beside = shutil.which("commonplace", path=environment.get("PATH"))
+    own = Path(os.path.expanduser("~"), ".local", "bin")
+    for folder in [*([Path(beside).parent] if beside else []), own]:
+        if folder in _folders(environment) and (os.access(folder, os.W_OK) or folder == own):
+            return folder
+    raise InvalidInput(
+        f'No folder on your PATH can take the command. Put {own} on it (export PATH="{own}:$PATH") and repeat this.'
+    )
+
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
 @click.command()
-@click.argument("client", type=click.Choice([*CLIENTS, shim.NAME]))
+@click.argument("client", type=click.Choice([*CLIENTS, QMD_COMMAND]))
 @click.option("--name", default="commonplace", show_default=True, help="What the client calls the server.")
 @click.option("--profile", help="Which tools the client sees; the default profile if left out.")
 @click.option(
@@ -59,11 +142,11 @@ def install(context: click.Context, /, client: str, only_print: bool, **wishes: 
 
     `qmd-command` is no client: it puts a command called qmd on your PATH, which is `commonplace qmd`.
     """
-    if client == shim.NAME:
+    if client == QMD_COMMAND:
         _install_qmd(context, only_print)
         return
     chosen, name = CLIENTS[client], wishes["name"]
-    if not NAME.fullmatch(name):
+    if not _NAME.fullmatch(name):
         raise InvalidInput("--name is made of 1 to 40 letters, digits, - and _.")
     path = Path(config_path(chosen, sys.platform, os.environ, os.path.expanduser("~")))
     entry = _entry(chosen, context.obj["home"], context.obj["space"], wishes)  # refuses what does not go together
@@ -91,11 +174,11 @@ def _install_qmd(context: click.Context, only_print: bool) -> None:
     by_option = context.find_root().get_parameter_source("home") is ParameterSource.COMMANDLINE
     home = context.obj["home"] if by_option else None
     if only_print:
-        click.echo(shim.script(home), nl=False)
+        click.echo(script(home), nl=False)
         return
-    path, written = shim.put_on_path(home, os.environ)
+    path, written = put_on_path(home, os.environ)
     said = f"qmd is {path} now, and does what `commonplace qmd` does." if written else f"{path} is there already."
-    click.echo(f"{said} `commonplace uninstall {shim.NAME}` removes it.")
+    click.echo(f"{said} `commonplace uninstall {QMD_COMMAND}` removes it.")
 
 
 def _fixed_rights(name: str | None) -> str | None:
@@ -196,7 +279,7 @@ def _installed(client: Client, path: Path, name: str, entry: Entry) -> str:
     try:
         config = opened(client, path)
         old = config.entries(client).get(name)
-        if old is not None and not is_ours(old):
+        if old is not None and not is_our_entry(old):
             raise ClientFile(
                 f"{path} has another server called {name!r}. Choose another name with --name, or remove that one."
             )

@@ -6,17 +6,40 @@ import errno
 import importlib
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TextIO
 
 import click
 from click.core import ParameterSource
 
 from commonplace.cli.loading import nothing_collected
-from commonplace.cli.terminal import guarded
 from commonplace.errors import Command, CommonplaceError, InvalidInput, Sentence
+
+_OBEYED = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+_PAINTED = rf"(\x1b\[(?:1|2|36|1;31)m[^\r{_OBEYED}]*\x1b\[0m)"
+_SAID = re.compile(rf"{_PAINTED}|[{_OBEYED}]|\r(?!\n)")
+
+
+def harmless(text: str) -> str:
+    r"""Return a text with control characters written as in JSON, such as `\u001b`, but for our own colors."""
+    return _SAID.sub(lambda found: found[1] or f"\\u{ord(found[0]):04x}", text)
+
+
+class Terminal(io.TextIOWrapper):
+    """A terminal stream that shows control sequences of documents, which could move the cursor or set the title."""
+
+    def write(self, text: str, /) -> int:
+        return super().write(harmless(text))
+
+
+def guarded(stream: TextIO) -> TextIO:
+    """Return a terminal's stream as one that shows control sequences; any other stream as it is."""
+    if not (isinstance(stream, io.TextIOWrapper) and stream.isatty()):
+        return stream
+    return Terminal(stream.buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=True)
 
 
 class ReaderLeft(Exception):

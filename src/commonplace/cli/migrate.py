@@ -13,8 +13,8 @@ from click.core import ParameterSource
 
 from commonplace.cli.common import Progress, counted, progress_bar
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.library import space_folder
 from commonplace.settings import Settings
+from commonplace.space import space_folder
 from commonplace.store.opening import check_postgres
 
 if TYPE_CHECKING:  # psycopg is an extra, and takes a moment to load

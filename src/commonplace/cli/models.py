@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from commonplace.cli.common import download_bar, progress_bar, with_library
-from commonplace.cli.library import YES, switch_with_progress
+from commonplace.cli.lookup import YES, switch_with_progress
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.evaluation.costs import Costs, measure
 from commonplace.evaluation.judged import JudgedCollection

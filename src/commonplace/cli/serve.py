@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,16 +13,14 @@ import click
 
 from commonplace.cli.common import split_names, with_library
 from commonplace.cli.loading import nothing_collected
-from commonplace.errors import Command, Denied, InvalidInput, NotFound, Unavailable
-from commonplace.kinds.documents.visible import Visible
+from commonplace.errors import Command, Denied, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.profiles.registry import DEFAULT, profile, profile_names
 from commonplace.server.logs import log_to
 from commonplace.server.principal import OWNER, Principal
 from commonplace.settings import PREFIX, Settings
-from commonplace.tools.profile import Registry
-from commonplace.tools.tool import Call, Reply
-from commonplace.tools.view import View
+from commonplace.tools.profile import Profile, Registry, StartOptions
+from commonplace.tools.tool import Call, Reply, View
 
 if TYPE_CHECKING:  # thirteen tools come with it, which other profiles do without
     from commonplace.kinds.memories.tools.environment import Door
@@ -34,6 +31,10 @@ _PROFILE = click.option(
     "--profile", "name", default=DEFAULT, show_default=True, help=f"One of {', '.join(profile_names())}."
 )
 
+
+MEMORY = "memory"
+_NARROWED = ("documents", "all")
+"""Profiles that take the options on what is shown of the documents."""
 
 _PROJECT = click.option(
     "--project",
@@ -46,7 +47,6 @@ _NO_GLOBAL = click.option(
 _COLLECTIONS = click.option(
     "--collections", multiple=True, metavar="A,B", help="Show only these collections of documents."
 )
-_VIEWED = ("documents", "all")
 
 
 @click.command()
@@ -70,13 +70,15 @@ def mcp(
 ) -> None:
     """Serve one MCP client on standard input and output."""
     if instance is not None:
-        _serve_instance(_settings(context, allow_writes, no_watch), instance, context.obj["space"])
+        options = _options(context, allow_writes, no_watch)
+        _serve_instance(_settings(options), instance, options.space)
         return
-    profile(name)
-    if name not in _VIEWED and (project or no_global or collections):
+    served = profile(name)
+    if name not in _NARROWED and (project or no_global or collections):
         raise InvalidInput("--project, --no-global and --collections are for --profile documents.")
-    settings = _settings(context, allow_writes, no_watch, name)
-    view = _view(settings, context.obj["space"], project, no_global, collections)
+    options = _options(context, allow_writes, no_watch, project, no_global, collections)
+    settings = _settings(options, name)
+    view = _view(served, settings, options)
     owner = replace(OWNER, space=context.obj["space"])
     if reads_variables(name, os.environ) and (door := _door()):
         _serve_door(settings, door, owner, name)
@@ -98,7 +100,7 @@ def _serve_instance(settings: Settings, name: str, space: str) -> None:
         try:
             row = library.tables.instances.find(name)
         except NotFound as error:
-            from commonplace.cli.table_group import as_commands  # for mistakes alone
+            from commonplace.cli.table_tools import as_commands  # for mistakes alone
 
             raise NotFound(as_commands(str(error)), **error.details) from None
     if not row.enabled:
@@ -115,7 +117,7 @@ def _serve_instance(settings: Settings, name: str, space: str) -> None:
 
 def reads_variables(profile: str, environment: Mapping[str, str]) -> bool:
     """Return whether a process that serves this profile on stdio reads the variables of mcp-context-server."""
-    return profile == "memory" or environment.get(f"{PREFIX}COMPAT") == "context-server"
+    return profile == MEMORY or environment.get(f"{PREFIX}COMPAT") == "context-server"
 
 
 def _door() -> Door | None:
@@ -161,8 +163,9 @@ def serve(
     collections: tuple[str, ...],
 ) -> None:
     """Serve MCP at /mcp and /mcp/PROFILE, WebSocket at /ws, and plain calls under /api/v1."""
-    settings = _settings(context, allow_writes, no_watch)
-    view = _view(settings, context.obj["space"], project, no_global, collections)
+    options = _options(context, allow_writes, no_watch, project, no_global, collections)
+    settings = _settings(options)
+    view = _view(profile("all"), settings, options)
     from commonplace.server.auth import check_binding, make_gate
     from commonplace.server.http import serve_http
 
@@ -176,46 +179,34 @@ def serve(
     serve_http(settings, gate, host, port, proxy_headers=proxy_headers, view=view, ready=say)
 
 
-def _view(settings: Settings, space: str, project: Path | None, no_global: bool, collections: tuple[str, ...]) -> View:
-    """Return the view of the collections to show. Raise for a name that stands for none."""
-    from commonplace.kinds.documents.packages.declarations import find_project
-
-    view = View(project.resolve() if project else find_project(), not no_global, space)
-    names = split_names(collections)
-    if names:
-        from commonplace.kinds.documents.packages.declarations import declared
-
-        with Library.open(settings=settings, space=space) as library:
-            Visible.of(declared(library, view.project, view.with_global)).some(names)
-    return view.only(names)
-
-
-def _settings(context: click.Context, allow_writes: bool, no_watch: bool, profile_name: str = DEFAULT) -> Settings:
+def _options(
+    context: click.Context,
+    allow_writes: bool,
+    no_watch: bool,
+    project: Path | None = None,
+    no_global: bool = False,
+    collections: tuple[str, ...] = (),
+) -> StartOptions:
     home = context.obj["home"]
-    given = {
+    chosen = {
         "home": Path(home) if home else None,
         "allow_writes": True if allow_writes else None,
         "watch": False if no_watch else None,
     }
-    if not reads_variables(profile_name, os.environ):
-        return _with_log(Settings.load(**given))
-    from commonplace.kinds.memories.tools.environment import adopt_database, aliases
-
-    adopted = aliases(os.environ)
-    settings = _with_log(
-        Settings.load(**{**adopted, **{name: value for name, value in given.items() if value is not None}})
-    )
-    # A setting that memories cannot use ends the start, and not a call. A store that is away may come back.
-    with suppress(Unavailable), Library.open(settings=settings, space=context.obj["space"]) as library:
-        if not home:
-            adopt_database(library, os.environ)
-        library.memories.sweep()
-    return settings
+    settings = {name: value for name, value in chosen.items() if value is not None}
+    return StartOptions(settings, context.obj["space"], project, not no_global, split_names(collections))
 
 
-def _with_log(settings: Settings) -> Settings:
-    """Set up the log as the settings say, and return them."""
+def _view(served: Profile, settings: Settings, options: StartOptions) -> View:
+    return served.view(settings, options) if served.view else View(space=options.space)
+
+
+def _settings(options: StartOptions, name: str = DEFAULT) -> Settings:
+    """Return the settings to serve a profile with, prepared and with the log set up as they say."""
+    starting = profile(MEMORY if reads_variables(name, os.environ) else name)
+    settings = Settings.load(**{**starting.variables(os.environ), **options.settings})
     log_to(level=settings.log_level)
+    starting.prepare(settings, options)
     return settings
 
 
@@ -240,9 +231,7 @@ def call(library: Library, name: str, arguments: str, profile_name: str) -> None
         raise InvalidInput(f'The arguments are not JSON: {error}. Write them as \'{{"query": "tea"}}\'.') from error
     if not isinstance(given, dict):
         raise InvalidInput('The arguments are not an object. Write them as \'{"query": "tea"}\'.')
-    from commonplace.kinds.documents.packages.declarations import find_project
-
-    view = View(find_project(), space=library.folder.name)
+    view = _view(found, library.settings, StartOptions(space=library.folder.name))
     answer = tool.call(Call(library, view=view), given)
     shown = answer.structured or {"content": answer.content} if isinstance(answer, Reply) else answer
     click.echo(json.dumps(shown, ensure_ascii=False, indent=2))

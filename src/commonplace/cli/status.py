@@ -1,19 +1,23 @@
-"""`commonplace status`: what is in the library, and how ready it is."""
+"""The commands that say how the library is and keep it: `status`, `doctor`, `backup`, `restore`."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from commonplace.cli.common import counted, with_library
+from commonplace.cli.common import ask, counted, with_library
 from commonplace.cli.lazy import as_typed, ours
-from commonplace.cli.library import how_to_use
-from commonplace.library import Library
+from commonplace.cli.lookup import how_to_use
+from commonplace.kinds.memories.tools.environment import without_effect
+from commonplace.library import Library, restore
 from commonplace.model import number_of
 from commonplace.models import STATIC, catalog, is_gone
+from commonplace.settings import Settings
+from commonplace.store.sqlite.store import check_backup
 
 if TYPE_CHECKING:
     from commonplace.ingest.library_status import Status
@@ -116,4 +120,53 @@ def _reads(model: str) -> str:
     return ", which reads English" if languages == {"en"} else f", which reads {len(languages)} languages"
 
 
-COMMANDS = {"status": status}
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@with_library
+def doctor(library: Library, as_json: bool) -> int:
+    """Check everything, reading every byte, and say what is wrong. The exit code is 1 if anything is."""
+    problems = [as_typed(problem) for problem in library.doctor()]
+    state = library.status()
+    coverage = state.coverage
+    if as_json:
+        found = {"problems": problems, "model": coverage.model, "passages": coverage.total}
+        more = {"better_model": state.better_model, "without_effect": without_effect()}
+        click.echo(json.dumps({**found, "embedded": coverage.embedded, **more}, ensure_ascii=False, indent=2))
+        return 1 if problems else 0
+    for problem in problems:
+        click.echo(problem)
+    click.echo(
+        f"Model: {coverage.model or 'none yet'}; {coverage.embedded} of {counted(coverage.total, 'passage')} embedded"
+    )
+    if state.better_model:
+        click.echo(f"{state.better_model} would find more: {how_to_use(library, state.better_model)}.")
+    if ignored := without_effect():
+        click.echo(f"Set in the environment, and without effect here: {', '.join(ignored)}")
+    click.echo("Everything is in order." if not problems else f"{counted(len(problems), 'problem')}.")
+    return 1 if problems else 0
+
+
+@click.command()
+@click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
+@with_library
+def backup(library: Library, target: Path) -> None:
+    """Copy the library into one file, while others go on using it."""
+    library.backup(target)
+    click.echo(f"Backed up to {target}")
+
+
+@click.command("restore")
+@click.argument("source", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def restore_backup(context: click.Context, source: Path, yes: bool) -> None:
+    """Replace the library with a backup. Indexes are rebuilt by the next search."""
+    home = Path(context.obj["home"]) if context.obj["home"] else Settings.load().home
+    check_backup(source)
+    if not yes:
+        ask(f"Replace everything in {home} (space {context.obj['space']})?")
+    restore(source, home, context.obj["space"])
+    click.echo(f"Restored from {source}")
+
+
+COMMANDS = {"status": status, "doctor": doctor, "backup": backup, "restore": restore_backup}

@@ -13,20 +13,19 @@ from typing import Any
 import click
 
 import commonplace
-from commonplace.cli import qmd_command as shim
 from commonplace.cli.client_files import ClientFile, Config, backups, opened, replace_file
 from commonplace.cli.clients import CLIENTS, DISTRIBUTION, Client, config_path, is_ours
 from commonplace.cli.common import ask, counted
 from commonplace.cli.configs import InvalidConfig, Uneditable, alike, drop, put, read
-from commonplace.cli.places import ConfiguredClient, UsedPath, configured_clients, names_of_ours, places
-from commonplace.cli.where import shown_size
+from commonplace.cli.install import QMD_COMMAND, ours_on_path
+from commonplace.cli.where import ConfiguredClient, UsedPath, configured_clients, names_of_ours, places, shown_size
 from commonplace.errors import InvalidInput
-from commonplace.library import SPACES
 from commonplace.settings import Settings, user_path
+from commonplace.space import SPACES
 
 
 @click.command()
-@click.argument("client", required=False, type=click.Choice([*CLIENTS, shim.NAME]))
+@click.argument("client", required=False, type=click.Choice([*CLIENTS, QMD_COMMAND]))
 @click.option("--name", help="Only the entry of this name; every one that starts Commonplace if left out.")
 @click.option("--everything", is_flag=True, help="Remove all that Commonplace has on this machine but your data.")
 @click.option("--data", is_flag=True, help="With --everything: libraries, users, settings and keys, too.")
@@ -46,7 +45,7 @@ def uninstall(
         _remove_everything(Settings.load(home=context.obj["home"]), data=data, yes=yes)
     elif data or yes:
         raise InvalidInput("--data and --yes go with --everything.")
-    elif client == shim.NAME:
+    elif client == QMD_COMMAND:
         _remove_command()
     elif client:
         click.echo(take_out(CLIENTS[client], _path(CLIENTS[client]), name))
@@ -64,7 +63,7 @@ def _path(client: Client) -> Path:
 
 
 def _remove_command() -> None:
-    found = shim.ours_on_path(os.environ)
+    found = ours_on_path(os.environ)
     for path in found:
         path.unlink()
         click.echo(f"Removed {path}")

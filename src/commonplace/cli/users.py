@@ -16,8 +16,8 @@ import click
 from commonplace.cli.common import split_names
 from commonplace.cli.lazy import ours
 from commonplace.errors import InvalidInput
-from commonplace.library import space_folder
 from commonplace.settings import Settings
+from commonplace.space import space_folder
 from commonplace.store.accounts import SCOPES, Key, User
 from commonplace.store.opening import AnyAccounts, open_accounts
 from commonplace.store.sqlite.accounts import Accounts

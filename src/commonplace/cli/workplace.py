@@ -16,8 +16,9 @@ import click
 from commonplace.cli.lazy import SomePath
 from commonplace.errors import InvalidInput
 from commonplace.kinds.documents.packages.declarations import find_project
-from commonplace.library import Library, space_folder
+from commonplace.library import Library
 from commonplace.settings import Settings
+from commonplace.space import space_folder
 from commonplace.store.opening import DATABASE
 
 

@@ -14,7 +14,7 @@ DEFAULT = "commonplace"
 PROFILES = {
     "commonplace": "commonplace.profiles.commonplace",
     "memory": "commonplace.kinds.memories.tools",
-    "qmd": "commonplace.qmd.tools.profile",
+    "qmd": "commonplace.qmd.tools.tools",
     "knowledge": "commonplace.kinds.knowledge.tools",
     "research": "commonplace.kinds.knowledge.tools.research",
     "tables": "commonplace.kinds.tables.tools",
@@ -47,4 +47,6 @@ def _everything() -> Profile:
                 continue
             plain = tool.name if spelled(tool.name) not in taken else f"{name}.{tool.name}"
             taken[spelled(plain)] = replace(tool, name=plain, aliases=())
-    return Profile("all", tuple(taken.values()), profile(DEFAULT).instructions, exact=True)
+    return Profile(
+        "all", tuple(taken.values()), profile(DEFAULT).instructions, exact=True, view=profile("documents").view
+    )

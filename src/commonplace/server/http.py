@@ -24,8 +24,7 @@ from starlette.routing import BaseRoute, Route
 from commonplace.errors import CommonplaceError
 from commonplace.profiles.registry import DEFAULT, profile_names
 from commonplace.server.auth import INSTANCES, Authentication, Gate, metadata_address, metadata_routes
-from commonplace.server.guard import OriginGuard
-from commonplace.server.heads import Heads
+from commonplace.server.heads import Heads, OriginGuard
 from commonplace.server.instances import InstanceDoor
 from commonplace.server.limits import Patience
 from commonplace.server.mcp import make_server
@@ -35,13 +34,13 @@ from commonplace.server.service import Service
 from commonplace.server.transport import MakeServer, ProfileEndpoint, memory_body_bytes
 from commonplace.server.websocket import Connections, WebSocketProtocol
 from commonplace.settings import Settings
-from commonplace.tools.view import View
+from commonplace.tools.tool import View
 
 ALIVE = "/health"
 """The path of the health check that clients of other servers use."""
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104
 """The hosts that mean every address; no client can use one as a name."""
-QMD_ENDPOINTS = "commonplace.qmd.http.routes"
+QMD_ENDPOINTS = "commonplace.qmd.http_server"
 """The module of qmd's endpoints, found by name: it is built on the server."""
 PAGE = "commonplace.web.site"
 """The module of the page for people, found by name: it is built on the server."""

@@ -19,7 +19,7 @@ from commonplace import __version__
 from commonplace.kinds.tables import Tables
 from commonplace.kinds.tables.tool_instances import space_of
 from commonplace.kinds.tables.tools.types import bound_tool
-from commonplace.library import Library, space_folder
+from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.server.auth import challenge, token_of
 from commonplace.server.changes import announce_changes, listen_handler
@@ -42,6 +42,7 @@ from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
 from commonplace.server.stdio import end_signals
 from commonplace.server.transport import ProfileEndpoint
+from commonplace.space import space_folder
 from commonplace.store.opening import has_space
 from commonplace.store.table_rows import InstanceRow, ToolRow
 from commonplace.tools.profile import Lists, Profile, Registry

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from commonplace.errors import StorageBroken, Unavailable
-from commonplace.library import SPACES, Library
+from commonplace.library import Library
 from commonplace.settings import Settings
+from commonplace.space import SPACES
 from commonplace.store.sqlite.connection import identity_of
 
 

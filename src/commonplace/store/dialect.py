@@ -33,6 +33,8 @@ CLOCK = "(extract(epoch from statement_timestamp()) * 1000000)::bigint"
 """Microseconds by a PostgreSQL server's clock. Leases go by it: those of the machines that share it may be apart."""
 CLOCK_NAME = "clock__"
 
+_encoded = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # made once: it takes as long as a list
+
 Values: TypeAlias = Mapping[str, Any]
 Arrange: TypeAlias = Callable[[Any], dict[str, Any]]
 
@@ -155,14 +157,14 @@ def _sqlite_member(value: str, type: str) -> str:
 
 def _json_list(name: str, type: str) -> Arrange:
     if type == "bytes":
-        return lambda values: {name: json.dumps([value.hex() for value in values[name]])}
-    return lambda values: {name: json.dumps(list(values[name]), ensure_ascii=False)}
+        return lambda values: {name: _encoded([value.hex() for value in values[name]])}
+    return lambda values: {name: _encoded(list(values[name]))}
 
 
 def _json_rows(name: str, types: Sequence[str]) -> Arrange:
     if "bytes" not in types:
-        return lambda values: {name: json.dumps(list(values[name]), ensure_ascii=False)}
-    return lambda values: {name: json.dumps([_hexed(row) for row in values[name]], ensure_ascii=False)}
+        return lambda values: {name: _encoded(list(values[name]))}
+    return lambda values: {name: _encoded([_hexed(row) for row in values[name]])}
 
 
 def _hexed(row: Iterable[Any]) -> list[Any]:

@@ -1,20 +1,103 @@
-"""The check of arguments against a tool's schema: accepted, or refused in one sentence that names the argument."""
+"""Arguments of a tool: checked against its schema, forgiven where the intent is plain, read as moments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON
-from commonplace.tools.accepting import accepts
 from commonplace.tools.schema import Schema
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
+
+
+def accepts(schema: Schema, value: JSON) -> bool:
+    """Return True if the value is valid, False if it is not or a keyword is not known here: jsonschema decides then."""
+    return all(keyword in _ANNOTATIONS or _follows(keyword, asked, value, schema) for keyword, asked in schema.items())
+
+
+def _follows(keyword: str, asked: Any, value: Any, schema: Schema) -> bool:
+    if keyword not in _CHECKS:
+        return False
+    kind, check = _CHECKS[keyword]
+    return check(asked, value, schema) if _is(kind, value) else keyword != "enum"
+
+
+def _is(kind: str, value: Any) -> bool:
+    match kind:
+        case "integer":
+            return type(value) is int or (type(value) is float and value.is_integer())
+        case "number":
+            return type(value) in (int, float)
+        case _:
+            return kind == "any" or type(value) is _TYPES.get(kind)
+
+
+def _is_one_of(kinds: str | list[str], value: Any, schema: Schema) -> bool:
+    return any(_is(kind, value) for kind in ([kinds] if isinstance(kinds, str) else kinds))
+
+
+def _holds(parts: Schema, value: dict[str, Any], schema: Schema) -> bool:
+    return all(accepts(parts[name], part) for name, part in value.items() if name in parts)
+
+
+def _holds_others(asked: bool | Schema, value: dict[str, Any], schema: Schema) -> bool:
+    return asked is True or (asked is False and value.keys() <= schema.get("properties", {}).keys())
+
+
+_ANNOTATIONS = frozenset({"title", "description", "default", "examples"})
+_TYPES: dict[str, type] = {"string": str, "boolean": bool, "array": list, "object": dict, "null": type(None)}
+_CHECKS: dict[str, tuple[str, Callable[[Any, Any, Schema], bool]]] = {
+    "type": ("any", _is_one_of),
+    "enum": ("string", lambda asked, value, schema: value in asked),
+    "anyOf": ("any", lambda asked, value, schema: any(accepts(part, value) for part in asked)),
+    "minimum": ("number", lambda asked, value, schema: value >= asked),
+    "maximum": ("number", lambda asked, value, schema: value <= asked),
+    "minLength": ("string", lambda asked, value, schema: len(value) >= asked),
+    "maxLength": ("string", lambda asked, value, schema: len(value) <= asked),
+    "minItems": ("array", lambda asked, value, schema: len(value) >= asked),
+    "maxItems": ("array", lambda asked, value, schema: len(value) <= asked),
+    "items": ("array", lambda asked, value, schema: all(accepts(asked, part) for part in value)),
+    "required": ("object", lambda asked, value, schema: all(name in value for name in asked)),
+    "properties": ("object", _holds),
+    "additionalProperties": ("object", _holds_others),
+}
+"""Each keyword with the type it applies to; a value of another type passes, except for enums, which are of strings."""
+
+
+def moment(name: str, value: str, *, end: bool = False) -> datetime:
+    """Return a date or time in UTC, also the default time zone. With `end`, a bare date means its last moment.
+
+    Years out of range become the first or last moment. Raise InvalidInput, naming the argument, for anything else.
+    """
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError:
+        raise InvalidInput(
+            f'{name} "{value}" is not an ISO 8601 date; write 2026-05-01 or 2026-05-01T09:30:00Z.', argument=name
+        ) from None
+    if end and is_date(value):
+        time = time.replace(hour=23, minute=59, second=59, microsecond=999_999)
+    try:
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except OverflowError:
+        return (datetime.min if time.year == 1 else datetime.max).replace(tzinfo=UTC)
+
+
+def is_date(value: str) -> bool:
+    """Return whether a text is a date without a time, in any ISO form: 2026-05-01, 20260501, 2026-W18-5."""
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
 
 _FEW = 10
 """How many wrong entries of a list are examined: one is reported, and a list may have millions."""

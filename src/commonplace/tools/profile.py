@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from commonplace.model import JSON
 from commonplace.settings import Settings
-from commonplace.tools.tool import Call, Tool
+from commonplace.tools.tool import Call, Tool, View
 
 if TYPE_CHECKING:
     from commonplace.space import Space
@@ -16,6 +17,20 @@ if TYPE_CHECKING:
 ListName = Literal["tools", "prompts", "resources"]
 Lists = Mapping[ListName, Callable[["Space"], Hashable]]
 """The lists that change while the server runs, each with a function whose value differs once its list has changed."""
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    """The choices of whoever starts a server."""
+
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+    """Settings by name, beyond those of the environment and of the configuration."""
+    space: str = "default"
+    project: Path | None = None
+    """The folder whose own collections of documents are shown."""
+    with_global: bool = True
+    collections: tuple[str, ...] = ()
+    """The only collections of documents to be shown; all of them where none is named."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +79,12 @@ class Profile:
     """Whether its tools keep JSON exactly as it was sent, so that calls which no JSON reader could keep are refused."""
     brief: bool = False
     """Whether its tool list leaves out titles, output schemas and nested properties: the descriptions say it."""
+    variables: Callable[[Mapping[str, str]], Mapping[str, JSON]] = lambda environment: {}
+    """Return the settings that an environment made for another program means, by name."""
+    prepare: Callable[[Settings, StartOptions], None] = lambda settings, options: None
+    """Do what has to be done before its first call. Raise BadSetting for a setting that every call would fail of."""
+    view: Callable[[Settings, StartOptions], View] | None = None
+    """Return what the server shows of the documents. None: no tool of it names a collection by a project's alias."""
     hidden: Callable[[Settings], Collection[str]] = lambda settings: ()
     """Return the tools that the settings turn off. To callers they are the same as unknown ones."""
 

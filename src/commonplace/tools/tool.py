@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commonplace.model import JSON
 from commonplace.tools.arguments import Signature, check
 from commonplace.tools.schema import Schema
-from commonplace.tools.view import View
 
 if TYPE_CHECKING:
     from commonplace.space import Space
     from commonplace.tools.sessions import Session
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The part of the documents a server was started to show, and how it was narrowed. Narrowing never widens."""
+
+    project: Path | None = None
+    with_global: bool = True
+    space: str = "default"
+    """The server's own space: in any other, its project files declare only collections that exist already."""
+    narrowed: tuple[tuple[str, ...], ...] = ()
+
+    def only(self, names: Sequence[str]) -> View:
+        """Return the view narrowed to these collections; no names leave it as it is."""
+        return replace(self, narrowed=(*self.narrowed, tuple(names))) if names else self
+
 
 READ_ONLY = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 LOOKS = {"readOnlyHint": True, "openWorldHint": False}

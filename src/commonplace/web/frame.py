@@ -76,7 +76,18 @@ class Download:
     media_type: str = "application/x-ndjson"
 
 
-Answer = Sheet | Redirect | Download
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file that hangs on an item, to be shown as a picture or saved, and never to do anything."""
+
+    data: bytes
+    media_type: str
+
+
+Answer = Sheet | Redirect | Download | StoredFile
+PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""The types of files that a page shows; any other is saved."""
+SANDBOX = {"Content-Security-Policy": "sandbox; default-src 'none'"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.store.outdated import Outdated
 from commonplace.text.token_estimates import safe_cut
-from commonplace.tools.moments import moment
+from commonplace.tools.arguments import moment
 from commonplace.web.deletions import Deletions
 from commonplace.web.frame import Answer, Download, Redirect, Sheet
 from commonplace.web.paths import with_query

@@ -11,9 +11,10 @@ from commonplace.errors import CommonplaceError, InvalidInput, NotFound, Version
 from commonplace.kinds.memories.entry import Entry, New, Past, Revision, normal_tags
 from commonplace.library import Library
 from commonplace.model import JSON
-from commonplace.tools.moments import moment
+from commonplace.store.attachments import Attachments
+from commonplace.tools.arguments import moment
 from commonplace.web.deletions import Deletions
-from commonplace.web.frame import Answer, Redirect, Sheet
+from commonplace.web.frame import PICTURES, Answer, Redirect, Sheet, StoredFile
 from commonplace.web.memories_screen import DONE, MemoryFilter, memories, row_of
 from commonplace.web.paths import with_query
 from commonplace.web.visits import Visit
@@ -32,6 +33,16 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 def memory(library: Library, visit: Visit) -> Sheet:
     """Return a memory with its past."""
     return _sheet(library, visit, _entry(library, visit))
+
+
+def image(library: Library, visit: Visit) -> StoredFile:
+    """Return a picture of a memory, by its number from 0."""
+    entry, at = _entry(library, visit), visit.path.rpartition("/")[2]
+    files = library.store.drawer(Attachments).of(entry.item.id)
+    if len(at) > 4 or int(at) >= len(files):
+        raise NotFound(f"Memory {entry.number} has no picture {at}.")
+    file, _ = files[int(at)]
+    return StoredFile(file.data, file.media_type)
 
 
 def write(library: Library, visit: Visit) -> Answer:
@@ -108,6 +119,10 @@ def _sheet(library: Library, visit: Visit, entry: Entry) -> Sheet:
         "text": item.body or "",
         "is_cut": False,
         "metadata": dict(item.metadata),
+        "images": [
+            {"path": f"/memories/{entry.number}/images/{at}", "type": file.media_type, "bytes": len(file.data)}
+            for at, (file, _) in enumerate(library.store.drawer(Attachments).of(item.id))
+        ],
         "supersedes": list(row.supersedes),
         "superseded_by": newer,
         "past": _past(entry),
@@ -121,7 +136,7 @@ def _sheet(library: Library, visit: Visit, entry: Entry) -> Sheet:
         "version": item.version,
     }
     title = " ".join((item.body or "").split())[:70] or f"Memory {entry.number}"
-    beside = {"problem": "", "typed": typed, "is_open": False}
+    beside = {"problem": "", "typed": typed, "pictures": PICTURES}
     return Sheet("memory.html", title, record, "memories", markdown=item.body or "", beside=beside)
 
 
@@ -137,7 +152,7 @@ def _again(sheet: Sheet, problem: str, status: int, typed: dict[str, JSON]) -> S
         **sheet.record,
         "error": {"code": "invalid_argument" if status == 400 else "conflict", "message": problem},
     }
-    beside = {**sheet.beside, "problem": problem, "typed": typed, "is_open": True}
+    beside = {**sheet.beside, "problem": problem, "typed": typed}
     return Sheet(sheet.template, sheet.title, record, sheet.section, status=status, beside=beside)
 
 

@@ -25,7 +25,7 @@ from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.text.matches import Matcher
 from commonplace.text.outline import Heading, contents
-from commonplace.tools.naming import beginnings, titled
+from commonplace.tools.titles import beginnings, titled
 from commonplace.web import prose
 from commonplace.web.frame import Answer, Redirect, Sheet
 from commonplace.web.paths import BY_ADDRESS, ITEMS, address_at, item_path, with_query

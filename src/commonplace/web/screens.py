@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from commonplace.profiles.commonplace.finding import SEARCH
+from commonplace.profiles.commonplace.search_tools import SEARCH
 from commonplace.tools.tool import Tool
 from commonplace.web import (
     connect_screen,
@@ -59,6 +59,7 @@ SCREENS = Screens(
     Screen("POST", "/memories/delete", memories_screen.delete),
     Screen("POST", "/memories/undo", memories_screen.undo),
     Screen("GET", "/memories/[0-9]+", memory_screen.memory),
+    Screen("GET", "/memories/[0-9]+/images/[0-9]+", memory_screen.image),
     Screen("POST", "/memories/[0-9]+/correct", memory_screen.correct),
     Screen("POST", "/memories/[0-9]+/replace", memory_screen.replace),
     Screen("POST", "/memories/[0-9]+/delete", memory_screen.delete_one),

@@ -10,19 +10,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.documents.locating import inside
 from commonplace.kinds.knowledge.drawer import Records
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Item, Mode, Operator, Page
 from commonplace.profiles.commonplace.browsing import collection_names
-from commonplace.profiles.commonplace.finding import by_words_only
+from commonplace.profiles.commonplace.search_tools import by_words_only
 from commonplace.search.request import Parsed, parse
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.store.rows import Moment
-from commonplace.tools.addresses import inside
+from commonplace.tools.arguments import moment
 from commonplace.tools.budget import make_cursor, read_cursor
-from commonplace.tools.moments import moment
-from commonplace.tools.naming import beginnings, titled
+from commonplace.tools.titles import beginnings, titled
 from commonplace.web.frame import Sheet
 from commonplace.web.paths import item_path, with_query
 from commonplace.web.visits import Visit

@@ -27,11 +27,14 @@ from commonplace.server.transport import read_body
 from commonplace.store.accounts import new_login
 from commonplace.web.frame import (
     HEADERS,
+    PICTURES,
+    SANDBOX,
     STATIC,
     Answer,
     Download,
     Redirect,
     Sheet,
+    StoredFile,
     as_json,
     rendered,
     static_file,
@@ -185,6 +188,12 @@ class Site:
         elif isinstance(answer, Download):
             name = {"Content-Disposition": f'attachment; filename="{answer.name}"'}
             response = Response(answer.text, headers={**HEADERS, **name}, media_type=answer.media_type)
+        elif isinstance(answer, StoredFile):
+            shown = answer.media_type if answer.media_type in PICTURES else ""
+            saved = {} if shown else {"Content-Disposition": "attachment"}
+            response = Response(
+                answer.data, headers={**HEADERS, **SANDBOX, **saved}, media_type=shown or "application/octet-stream"
+            )
         elif (wanted := answer.wanted or asked.wanted) == _MARKDOWN and answer.markdown is not None:
             response = Response(answer.markdown, answer.status, HEADERS, _MARKDOWN)
         elif wanted != _HTML:

@@ -19,7 +19,7 @@ from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.library_folders import Report
 from commonplace.library import Library
 from commonplace.model import Condition, Filter, Hit, Item
-from commonplace.profiles.commonplace.finding import SEARCH
+from commonplace.profiles.commonplace.search_tools import SEARCH
 from commonplace.store.chunks import Chunks
 from commonplace.tools.tool import Call
 

@@ -6,7 +6,7 @@ import pytest
 
 from commonplace.errors import NotFound
 from commonplace.kinds.documents.visible import Declared, Visible
-from commonplace.tools.view import View
+from commonplace.tools.tool import View
 
 
 def one(alias: str, key: str, scope: str = "global", name: str = "") -> Declared:

@@ -9,7 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
-from commonplace.qmd.cli.main import run
+from commonplace.qmd.cli.program import run
 
 
 class Done(NamedTuple):

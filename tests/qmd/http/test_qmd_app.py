@@ -14,7 +14,7 @@ import pytest
 from mcp.client import Client
 
 from commonplace.library import Library
-from commonplace.qmd.http.app import make_qmd_app
+from commonplace.qmd.http_server import make_qmd_app
 from commonplace.server.auth import KeyGate, OpenGate
 from commonplace.server.http import PortTaken, listen, make_app
 from commonplace.server.service import Service

@@ -15,8 +15,8 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from commonplace.library import Library
-from commonplace.qmd.http.routes import Details, allowed_hosts, routes
-from commonplace.server.guard import OriginGuard
+from commonplace.qmd.http_server import Details, allowed_hosts, routes
+from commonplace.server.heads import OriginGuard
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service
 from opening import library_settings

@@ -22,11 +22,32 @@ from commonplace.store.lasting_names import LastingNames
 from commonplace.store.listing import Listing
 from commonplace.store.rows import Name
 from commonplace.text.nearest import nearest, or_of
-from commonplace.tools.addresses import LINES, span
 
 if TYPE_CHECKING:
     from commonplace.space import Space
     from commonplace.text.outline import Heading
+
+LINES = re.compile(r":(\d{1,9})(?:@(\d{1,9}))?(?::(\d{1,9}))?$")
+CHUNK = re.compile(r"chunk-(\d{1,7})$")
+
+
+def whole(uri: str) -> str:
+    """Return the address of the item, without the `#part` or the lines it names."""
+    address, mark, _ = uri.partition("#")
+    return address if mark else LINES.sub("", address)
+
+
+def inside(path: str) -> str:
+    """Return the path of a filter: of an address, the decoded text after its scheme; of anything else, itself."""
+    _, mark, rest = path.partition("://")
+    return unquote(rest) if mark else path
+
+
+def span(lines: re.Match[str]) -> tuple[int, int | None]:
+    """Return the first line, counted from 1, and the last; None means to the end."""
+    first = max(1, int(lines[1]))
+    return first, first + int(lines[3]) - 1 if lines[3] else None
+
 
 MOST_NAMED = 10
 MOST_SUGGESTED = 3

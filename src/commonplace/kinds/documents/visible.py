@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from commonplace.errors import NotFound
-from commonplace.tools.view import View
+from commonplace.settings import Settings
+from commonplace.space import Space
+from commonplace.tools.profile import StartOptions
+from commonplace.tools.tool import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,18 @@ class Visible:
         if names is None:
             return self.collections
         return tuple(dict.fromkeys(self.find(name) for name in names))
+
+
+def view_of(settings: Settings, options: StartOptions) -> View:
+    """Return the view of the collections that a server shows. Raise NotFound for a name that stands for none."""
+    from commonplace.kinds.documents.packages.declarations import declared, find_project
+
+    project = options.project.resolve() if options.project else find_project()
+    view = View(project, options.with_global, options.space)
+    if options.collections:
+        with Space.open(settings=settings, space=options.space) as space:
+            Visible.of(declared(space, project, options.with_global)).some(options.collections)
+    return view.only(options.collections)
 
 
 _NAMES: tuple[Callable[[Shown], Sequence[str]], ...] = (

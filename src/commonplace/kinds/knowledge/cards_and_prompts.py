@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.knowledge.shape import BodyLines, Shaped, entries, mapping, needed, string, strings
+from commonplace.kinds.knowledge.kinds import BodyLines, Shaped, entries, mapping, needed, string, strings
 from commonplace.model import JSON, Draft, Item, Span
 from commonplace.store.rows import Attachment
 

@@ -10,8 +10,18 @@ from uuid import uuid4
 
 from commonplace.errors import AlreadyExists, InvalidInput
 from commonplace.ingest.prepare import prepare
-from commonplace.kinds.knowledge.kinds import checked_id, moment_text, read_moment
-from commonplace.kinds.knowledge.shape import Message, Shaped, entries, mapping, needed, optional, string
+from commonplace.kinds.knowledge.kinds import (
+    Message,
+    Shaped,
+    checked_id,
+    entries,
+    mapping,
+    moment_text,
+    needed,
+    optional,
+    read_moment,
+    string,
+)
 from commonplace.model import JSON, Draft, Item, fingerprint
 from commonplace.store.base import Store
 from commonplace.store.dialect import NO_LIMIT

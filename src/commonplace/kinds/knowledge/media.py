@@ -10,8 +10,7 @@ from typing import Literal
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.knowledge.drawer import Cue, Records
-from commonplace.kinds.knowledge.kinds import shown_id
-from commonplace.kinds.knowledge.shape import BodyLines, Shaped, entries, needed, optional, string, whole
+from commonplace.kinds.knowledge.kinds import BodyLines, Shaped, entries, needed, optional, shown_id, string, whole
 from commonplace.model import JSON, Chunk, Draft, Item, Span, fingerprint
 from commonplace.store.base import Store
 

@@ -34,25 +34,23 @@ from commonplace.kinds.knowledge.kinds import (
     KINDS,
     MOST_NUMBER,
     NUMBERED,
+    Shaped,
     by_id,
     checked_id,
     checked_uid,
     clean_tags,
+    mapping,
     moment_text,
     number_of,
-    read_moment,
-    shown_id,
-)
-from commonplace.kinds.knowledge.media import MEDIA_FIELDS, media_record, shape_media
-from commonplace.kinds.knowledge.shape import (
-    Shaped,
-    mapping,
     optional,
+    read_moment,
     shape_note,
+    shown_id,
     strings,
     truth,
     whole,
 )
+from commonplace.kinds.knowledge.media import MEDIA_FIELDS, media_record, shape_media
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store

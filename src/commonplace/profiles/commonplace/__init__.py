@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from commonplace.kinds.documents.visible import view_of
 from commonplace.model import number_of
-from commonplace.profiles.commonplace.browsing import BROWSE, collection_names
-from commonplace.profiles.commonplace.finding import RELATED, SEARCH
-from commonplace.profiles.commonplace.reading import FETCH
-from commonplace.profiles.commonplace.status import STATUS
+from commonplace.profiles.commonplace.browsing import BROWSE, STATUS, collection_names
+from commonplace.profiles.commonplace.fetching import FETCH
+from commonplace.profiles.commonplace.search_tools import RELATED, SEARCH
 from commonplace.profiles.commonplace.writing import FORGET, REMEMBER, REVISE
 from commonplace.space import Space
 from commonplace.tools.profile import Profile
@@ -32,4 +32,4 @@ def instructions(space: Space) -> str:
     return "\n".join(line for line in lines if line)[:LONGEST]
 
 
-PROFILE = Profile("commonplace", TOOLS, instructions, brief=True)
+PROFILE = Profile("commonplace", TOOLS, instructions, brief=True, view=view_of)

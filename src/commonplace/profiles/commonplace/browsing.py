@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.folder_collections import packages
+from commonplace.kinds.documents.folders.library_folders import Folders
 from commonplace.kinds.documents.locating import (
+    CHUNK,
     TAGS,
     Located,
     collection_called,
@@ -25,16 +27,16 @@ from commonplace.kinds.documents.locating import (
     unknown_tags,
 )
 from commonplace.model import JSON, SCHEMES, Filter, Item
-from commonplace.profiles.commonplace.finding import places
-from commonplace.profiles.commonplace.reading import standing_of
+from commonplace.profiles.commonplace.fetching import standing_of
+from commonplace.profiles.commonplace.search_tools import places
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.text.nearest import or_of
 from commonplace.text.outline import Heading
-from commonplace.tools.addresses import CHUNK
 from commonplace.tools.budget import Passed, make_cursor, read_cursor
-from commonplace.tools.naming import beginnings, conversations
 from commonplace.tools.schema import (
+    INTEGER,
+    OBJECT,
     STRING,
     answer,
     integer,
@@ -43,9 +45,11 @@ from commonplace.tools.schema import (
     obj,
     text,
 )
+from commonplace.tools.titles import beginnings, conversations
 from commonplace.tools.tool import LOOKS, Call, Tool
 
 if TYPE_CHECKING:
+    from commonplace.kinds.documents.folders.library_folders import FolderState
     from commonplace.space import Space
 
 
@@ -231,4 +235,50 @@ BROWSE = Tool(
     output=answer(entries=many(answer(at=STRING, name=STRING)), next_cursor=maybe(STRING)),
     annotations=LOOKS,
     handler=browse,
+)
+
+
+def status(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    state = call.space.status()
+    folders = call.space.part(Folders).states()
+    names = collection_names(call.space, state.collections)
+    return {
+        "items": state.items,
+        "collections": {names[key]: count for key, count in state.collections.items()},
+        "folders": {folder.collection: _folder_state(folder) for folder in folders},
+        "passages": state.chunks,
+        "embedded": state.coverage.embedded,
+        "model": state.coverage.model,
+        "better_model": state.better_model,
+        "notes": [state.pending.sentence] if state.pending else [],
+        "level": state.indexed >= state.changes and all(folder.level for folder in folders),
+    }
+
+
+def _folder_state(state: FolderState) -> dict[str, JSON]:
+    looked_at = state.looked_at.isoformat(timespec="seconds").replace("+00:00", "Z") if state.looked_at else None
+    return {"looked_at": looked_at, "level": state.level, **({"trouble": state.trouble} if state.trouble else {})}
+
+
+STATUS = Tool(
+    name="status",
+    title="Status",
+    description="Report what the library holds, finds by meaning, and when its folders were read.",
+    input=obj(),
+    output=answer(
+        required=("items", "passages"),
+        items=OBJECT,
+        collections=OBJECT,
+        folders={
+            "type": "object",
+            "description": "By collection: when its folder was last read, and whether it has changed since (level).",
+        },
+        passages=INTEGER,
+        embedded=INTEGER,
+        model=maybe(STRING),
+        better_model=maybe(STRING),
+        level={"type": "boolean", "description": "Whether a search now sees every change and every file."},
+    ),
+    annotations=LOOKS,
+    handler=status,
 )

@@ -26,7 +26,7 @@ from commonplace.space import Space
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.text.structure import front_matter_title
-from commonplace.tools.moments import moment
+from commonplace.tools.arguments import moment
 from commonplace.tools.schema import INTEGER, STRING, STRINGS, answer, choice, flag, obj, one_or_many, text, texts
 from commonplace.tools.tool import ADDS, CHANGES, Call, Tool
 

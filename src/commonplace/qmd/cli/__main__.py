@@ -1,5 +1,5 @@
 """`python -m commonplace.qmd.cli` is the `qmd` command."""
 
-from commonplace.qmd.cli.main import main
+from commonplace.qmd.cli.program import main
 
 main()

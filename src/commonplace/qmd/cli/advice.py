@@ -9,7 +9,7 @@ import click
 from commonplace.cli.lazy import typed
 from commonplace.errors import Command
 from commonplace.model import SCHEMES
-from commonplace.qmd.tools.naming import SCHEME
+from commonplace.qmd.tools.file_names import SCHEME
 
 PROGRAM = "qmd"
 INSIDE = "commonplace qmd"

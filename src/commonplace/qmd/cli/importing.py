@@ -16,7 +16,7 @@ from commonplace.cli.lazy import SomePath
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
 from commonplace.kinds.documents.folders.folder_collections import check_name, checked
 from commonplace.library import Library
-from commonplace.qmd.cli.collections import PATTERN, print_indexed, print_needed
+from commonplace.qmd.cli.collection_commands import PATTERN, print_indexed, print_needed
 
 LARGEST = 1024 * 1024
 _KNOWN = {"global_context", "collections", "editor_uri", "editor_uri_template", "models"}

@@ -105,7 +105,7 @@ def _serve(
     settings = _settings(context)
     with nothing_collected():
         from commonplace.qmd.cli import daemon
-        from commonplace.qmd.http.app import Plan, serve
+        from commonplace.qmd.http_server import Plan, serve
         from commonplace.server.auth import check_binding, make_gate
         from commonplace.server.http import PortTaken, listen
         from commonplace.server.logs import log_to
@@ -147,7 +147,7 @@ def _settings(context: click.Context) -> Settings:
 
 
 def _folder(context: click.Context) -> Path:
-    from commonplace.library import space_folder
+    from commonplace.space import space_folder
 
     return space_folder(_settings(context).home, context.obj["space"])
 

@@ -1,18 +1,19 @@
-"""The declarations of the six tools, and the check of their arguments."""
+"""The qmd profile: six tools with the check of their arguments, a resource and a prompt."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from commonplace.errors import InvalidInput
+from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.model import JSON
-from commonplace.qmd.tools.finding import LONGEST_QUERY, query, search, vsearch
-from commonplace.qmd.tools.naming import LONGEST
-from commonplace.qmd.tools.reading import get, multi_get
-from commonplace.qmd.tools.status import status
+from commonplace.qmd.tools.document_texts import MIME_TYPE, Contexts, commented, get, multi_get, read, shown
+from commonplace.qmd.tools.file_names import LONGEST, AmbiguousName, Excluded, NoDocument, locate
+from commonplace.qmd.tools.index_status import instructions, status
+from commonplace.qmd.tools.searches import LONGEST_QUERY, query, search, vsearch
 from commonplace.tools.arguments import Signature, check
+from commonplace.tools.profile import Profile, Prompts, Resources
 from commonplace.tools.schema import (
     BOOLEAN,
     INTEGER,
@@ -27,7 +28,7 @@ from commonplace.tools.schema import (
     obj,
     text,
 )
-from commonplace.tools.tool import READ_ONLY, Tool
+from commonplace.tools.tool import READ_ONLY, Call, Tool
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -232,3 +233,127 @@ STATUS = Tool(
 )
 
 TOOLS = (SEARCH, VSEARCH, QUERY, GET, MULTI_GET, STATUS)
+
+
+DESCRIPTION = "How to effectively search your knowledge base with QMD"
+
+GUIDE = """\
+# QMD - Quick Markdown Search
+
+QMD is your on-device search engine for markdown knowledge bases. Use it to find information across your notes, \
+documents, and meeting transcripts.
+
+## Available Tools
+
+### 1. search (Fast keyword search)
+Best for: Finding documents with specific keywords or phrases.
+- Uses BM25 full-text search
+- Fast, no LLM required
+- Good for exact matches
+- Use `collection` parameter to filter to a specific collection
+
+### 2. vsearch (Semantic search)
+Best for: Finding conceptually related content even without exact keyword matches.
+- Uses vector embeddings
+- Understands meaning and context
+- Good for "how do I..." or conceptual queries
+- Use `collection` parameter to filter to a specific collection
+
+### 3. query (Hybrid search - highest quality)
+Best for: Important searches where you want the best results.
+- Combines keyword + semantic search
+- Expands your query with variations
+- Re-ranks results with LLM
+- Slower but most accurate
+- Use `searches` instead of `query` to say yourself what to look for: typed `lex`, `vec` and `hyde` entries
+- Use `intent` to say what you are after; it steers without searching
+- Use `collection` parameter to filter to a specific collection
+
+### 4. get (Retrieve document)
+Best for: Getting the full content of a single document you found.
+- Use the file path from search results
+- Supports line ranges: `file.md:100`, `file.md:100:40` or fromLine/maxLines parameters
+- Suggests similar files if not found
+
+### 5. multi_get (Retrieve multiple documents)
+Best for: Getting content from multiple files at once.
+- Use glob patterns: `journals/2025-05*.md`
+- Or comma-separated: `file1.md, file2.md`
+- Skips files over maxBytes (default 10KB) - use get for large files
+
+### 6. status (Index info)
+Shows collection info, document counts, and embedding status.
+
+## Resources
+
+You can also access documents directly via the `qmd://` URI scheme:
+- Discover documents with the search tools; there is no listing
+- Read a document: `resources/read` with uri `qmd://notes/path/to/file.md`
+
+## Search Strategy
+
+1. **Start with search** for quick keyword lookups
+2. **Use vsearch** when keywords aren't working or for conceptual queries
+3. **Use query** for important searches or when you need high confidence
+4. **Use get** to retrieve a single full document
+5. **Use multi_get** to batch retrieve multiple related files
+
+## Tips
+
+- Use `minScore: 0.5` to filter low-relevance results
+- Use `collection: "notes"` to search only in a specific collection
+- Check the "Context" field - it describes what kind of content the file contains
+- File paths start with their collection's name (e.g., `notes/pages/meeting.md`)
+- For glob patterns, match on display_path (e.g., `journals/2025-*.md`)
+"""
+
+
+def page(call: Call, cursor: str | None) -> tuple[Sequence[Mapping[str, JSON]], str | None]:
+    return ({"name": "query", "title": "QMD Query Guide", "description": DESCRIPTION},), None
+
+
+def guide(call: Call, name: str, arguments: Mapping[str, str]) -> Mapping[str, JSON]:
+    if name != "query":
+        raise NotFound(f"There is no prompt {name!r}. The only one is query.")
+    message = {"role": "user", "content": {"type": "text", "text": GUIDE.rstrip("\n")}}
+    return {"description": DESCRIPTION, "messages": [message]}
+
+
+PROMPTS = Prompts(page=page, get=guide)
+
+
+TEMPLATE: Mapping[str, JSON] = {
+    "uriTemplate": "qmd://{+path}",
+    "name": "document",
+    "title": "QMD Document",
+    "description": "A markdown document from your QMD knowledge base. Use search tools to discover documents.",
+    "mimeType": MIME_TYPE,
+}
+
+
+def content(call: Call, uri: str) -> Mapping[str, JSON]:
+    """Return a document with its lines numbered. Errors carry the address and similar names."""
+    try:
+        located = locate(call.space, uri)
+        item = read(call.space, located.name)
+    except (NoDocument, AmbiguousName, Excluded) as error:
+        error.details = {"uri": uri, "suggestions": list(error.suggestions)}
+        raise
+    except CommonplaceError as error:
+        error.details = {**error.details, "uri": uri}
+        raise
+    text = shown(item.body or "", located.first or 1, located.lines, numbered=True).text
+    context = Contexts(call.space).of(item.parent, item.key)
+    return {
+        "uri": uri,
+        "name": located.name.file,
+        "title": item.title,
+        "mimeType": MIME_TYPE,
+        "text": commented(context, text),
+    }
+
+
+RESOURCES = Resources(read=content, templates=(TEMPLATE,))
+
+
+PROFILE = Profile("qmd", TOOLS, instructions, resources=RESOURCES, prompts=PROMPTS)

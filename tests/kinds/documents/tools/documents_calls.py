@@ -13,8 +13,7 @@ from commonplace.profiles.registry import profile
 from commonplace.server.calls import Failure, run
 from commonplace.server.service import with_text
 from commonplace.tools.profile import Registry
-from commonplace.tools.tool import Call, Reply
-from commonplace.tools.view import View
+from commonplace.tools.tool import Call, Reply, View
 
 REGISTRY = Registry(profile("documents"), writable=False)
 

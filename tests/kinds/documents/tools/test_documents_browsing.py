@@ -9,7 +9,7 @@ import pytest
 from documents_calls import GUIDE, REGISTRY, Tools, first_line, parsed, write
 
 from commonplace.library import Library
-from commonplace.tools.view import View
+from commonplace.tools.tool import View
 from opening import open_library
 
 OOLONG = {"collection": "guide", "document": "tea/oolong.md"}

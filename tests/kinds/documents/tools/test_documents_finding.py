@@ -17,7 +17,7 @@ from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.store.embeddings import Embeddings
 from commonplace.tools.budget import tokens_of
-from commonplace.tools.view import View
+from commonplace.tools.tool import View
 from opening import ON_FILES, library_settings, open_library
 
 BODIES = {"guide": GUIDE, "manual": MANUAL}

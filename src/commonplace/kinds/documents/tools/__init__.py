@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commonplace.kinds.documents.tools.tools import TOOLS
+from commonplace.kinds.documents.visible import view_of
 from commonplace.tools.profile import Profile
 
 if TYPE_CHECKING:
@@ -22,4 +23,4 @@ def instructions(space: Space) -> str:
     return _INSTRUCTIONS.replace("\n", " ")
 
 
-PROFILE = Profile("documents", TOOLS, instructions)
+PROFILE = Profile("documents", TOOLS, instructions, view=view_of)

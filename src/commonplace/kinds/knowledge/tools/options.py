@@ -14,8 +14,7 @@ from commonplace.kinds.knowledge.retrieval import Budget, Mode, Wish
 from commonplace.model import JSON
 from commonplace.settings import Settings
 from commonplace.tools import arguments
-from commonplace.tools.arguments import Signature
-from commonplace.tools.moments import is_date
+from commonplace.tools.arguments import Signature, is_date
 from commonplace.tools.schema import Schema, flag, integer, obj, text
 from commonplace.tools.sessions import Session
 from commonplace.tools.soft_config import Chosen, Number, SoftConfig, choose, parse_config

@@ -24,6 +24,7 @@ from commonplace.kinds.memories.tools.argument_readers import (
     whole,
 )
 from commonplace.kinds.memories.tools.argument_readers import tags as read_tags
+from commonplace.kinds.memories.tools.environment import aliases, prepare
 from commonplace.kinds.memories.tools.parameters import (
     ATOMIC,
     DELETED,
@@ -372,4 +373,4 @@ def hidden(settings: Settings) -> set[str]:
     return off
 
 
-PROFILE = Profile("memory", TOOLS, instructions, always_writes=True, hidden=hidden)
+PROFILE = Profile("memory", TOOLS, instructions, always_writes=True, hidden=hidden, variables=aliases, prepare=prepare)

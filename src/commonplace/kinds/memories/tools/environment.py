@@ -9,19 +9,19 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
+from commonplace.errors import Unavailable
 from commonplace.kinds.memories.memories import Memories
 from commonplace.kinds.memories.metadata import typed_fields
-from commonplace.settings import PREFIX, BadSetting
+from commonplace.settings import PREFIX, BadSetting, Settings
+from commonplace.space import Space
 from commonplace.store.stored_settings import StoredSettings
-
-if TYPE_CHECKING:
-    from commonplace.space import Space
-
+from commonplace.tools.profile import StartOptions
 
 # values
 
@@ -317,6 +317,17 @@ def adopt_database(space: Space, environment: Mapping[str, str]) -> None:
     report = space.part(Memories).import_context_server(database)
     space.store.drawer(StoredSettings).set("imported_context_server", str(database))
     log.warning("Imported %d entries from %s", report.stored, database)
+
+
+def prepare(settings: Settings, options: StartOptions) -> None:
+    """Take over what another program kept, and raise BadSetting for a setting that memories cannot use.
+
+    A store that is away may come back, so it does not end the start.
+    """
+    with suppress(Unavailable), Space.open(settings=settings, space=options.space) as space:
+        if options.settings.get("home") is None:
+            adopt_database(space, os.environ)
+        space.part(Memories).sweep()
 
 
 # how it is reached

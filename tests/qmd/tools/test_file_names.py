@@ -20,7 +20,7 @@ from commonplace.errors import CommonplaceError
 from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.library import Library
 from commonplace.model import Draft
-from commonplace.qmd.tools.naming import address, locate, suggest
+from commonplace.qmd.tools.file_names import address, locate, suggest
 from opening import open_library
 from qmd_library import SPECIAL, failure
 

@@ -20,8 +20,8 @@ from commonplace.errors import CommonplaceError
 from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.library import Library
 from commonplace.model import Draft
-from commonplace.qmd.tools.naming import find
-from commonplace.qmd.tools.reading import gather, shown, skipped
+from commonplace.qmd.tools.document_texts import gather, shown, skipped
+from commonplace.qmd.tools.file_names import find
 from commonplace.text.glob_patterns import is_glob, matcher
 from commonplace.tools.tool import Reply
 from opening import open_library

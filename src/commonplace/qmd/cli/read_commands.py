@@ -18,7 +18,6 @@ from commonplace.kinds.documents.folders.folder_collections import packages
 from commonplace.library import Library
 from commonplace.model import JSON, Filter, Item
 from commonplace.qmd.cli.advice import address, command
-from commonplace.qmd.cli.finding import place_of
 from commonplace.qmd.cli.formats import (
     FORMATS,
     PrintedDocument,
@@ -28,9 +27,10 @@ from commonplace.qmd.cli.formats import (
     one_document,
     print_as_it_is,
 )
-from commonplace.qmd.tools.naming import NamedLines, find, locate, without_scheme
-from commonplace.qmd.tools.reading import Contexts, Gathered, excerpt, gather, read, shown
-from commonplace.qmd.tools.status import moment
+from commonplace.qmd.cli.query_commands import place_of
+from commonplace.qmd.tools.document_texts import Contexts, Gathered, excerpt, gather, read, shown
+from commonplace.qmd.tools.file_names import NamedLines, find, locate, without_scheme
+from commonplace.qmd.tools.index_status import moment
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 

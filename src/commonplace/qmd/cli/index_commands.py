@@ -12,7 +12,7 @@ import click
 from commonplace.cli.common import progress_bar, with_library
 from commonplace.cli.folders import CommandFailed, index_collection, run_update_command, watch
 from commonplace.cli.lazy import as_typed
-from commonplace.cli.library import pull_default
+from commonplace.cli.lookup import pull_default
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.embed_lock import AlreadyEmbedding
 from commonplace.ingest.embed_run import EmbedLimits, EmbedOutcome, embed_documents
@@ -21,9 +21,9 @@ from commonplace.kinds.documents.folders.library_folders import Collection
 from commonplace.library import Library
 from commonplace.network import require_allowed
 from commonplace.qmd.cli.advice import command
-from commonplace.qmd.cli.collections import print_indexed, print_needed
+from commonplace.qmd.cli.collection_commands import print_indexed, print_needed
 from commonplace.qmd.cli.formats import as_json
-from commonplace.qmd.tools.status import as_text, record, state
+from commonplace.qmd.tools.index_status import as_text, record, state
 
 _NAMES = click.option("-c", "--collection", "names", multiple=True, help="Only this collection; may be repeated.")
 _STDERR = 2

@@ -8,7 +8,9 @@ from itertools import accumulate
 
 from commonplace.errors import CommonplaceError, NotFound
 from commonplace.kinds.documents.locating import (
+    CHUNK,
     locate,
+    span,
 )
 from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.model import JSON, Chunk, Item, uri_of
@@ -17,7 +19,6 @@ from commonplace.store.chunks import Chunks
 from commonplace.store.messages import Messages
 from commonplace.text.text_lines import line_starts, split_lines
 from commonplace.text.token_estimates import estimate, reach, safe_cut
-from commonplace.tools.addresses import CHUNK, span
 from commonplace.tools.budget import FRAME, cut_down, tokens_of
 from commonplace.tools.schema import (
     INTEGER,

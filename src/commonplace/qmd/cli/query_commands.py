@@ -15,8 +15,8 @@ from commonplace.library import Library
 from commonplace.model import chunk_id
 from commonplace.qmd.cli.advice import address
 from commonplace.qmd.cli.formats import FORMATS, PrintedHit, format_options, hits, print_as_it_is
-from commonplace.qmd.tools.finding import LONGEST_QUERY, QmdHit, QmdResults, explained, find
-from commonplace.qmd.tools.reading import shown
+from commonplace.qmd.tools.document_texts import shown
+from commonplace.qmd.tools.searches import LONGEST_QUERY, QmdHit, QmdResults, explained, find
 from commonplace.search.question import QueryDocument, Search, read_document, untyped_line
 from commonplace.store.chunks import Chunks
 from commonplace.store.items import Items

@@ -1,7 +1,8 @@
-"""Commands that fill a library and look things up in it."""
+"""Commands that look things up: `search`, `query`, `vsearch`, `related`, `get`, `outline`, `browse`; and `embed`."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -11,27 +12,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commonplace.cli.common import counted, download_bar, progress_bar, with_library
+from commonplace.cli.common import counted, download_bar, painted, progress_bar, with_library
 from commonplace.cli.lazy import as_typed, ours
-from commonplace.cli.results import print_page
+from commonplace.cli.results import print_page, readable
 from commonplace.errors import Command, CommonplaceError, InvalidInput, NotFound, Sentence
 from commonplace.kinds.documents import locating
 from commonplace.kinds.documents.locating import (
+    CHUNK,
     Located,
     collection_called,
     headings_of,
+    inside,
     no_collection,
+    span,
     unknown_path,
     unknown_tags,
 )
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page
 from commonplace.models import STATIC, catalog, find
+from commonplace.profiles.commonplace.browsing import BROWSE
 from commonplace.store.chunks import Chunks
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.text.text_lines import split_lines
-from commonplace.tools.addresses import CHUNK, inside, span
+from commonplace.tools.tool import Call
 
 if TYPE_CHECKING:
     from commonplace.ingest.switching import Switch
@@ -310,6 +315,35 @@ def how_to_use(library: Library, model: str) -> str:
     return use if pulled else f"`{ours(f'models pull {model}')}`, then {use}"
 
 
+@click.command()
+@click.argument("at", default="")
+@click.option("-n", "--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="Most lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@with_library
+def browse(library: Library, at: str, limit: int, as_json: bool) -> None:
+    """List what is there, level by level: kinds and tags; document/vault/ops; tags/work; the headings of an item.
+
+    What a line begins with is what the next `browse` takes, and what `get` takes of an item.
+    """
+    call = Call(library)
+    page: Any = BROWSE.call(call, {"at": at, "limit": limit})
+    entries = page["entries"]
+    if as_json:
+        click.echo(json.dumps(entries, ensure_ascii=False, indent=2))
+        return
+    places = [readable(entry["at"]) for entry in entries]
+    width = max(map(len, places), default=0)
+    for place, entry in zip(places, entries, strict=True):
+        click.echo(f"{painted(place.ljust(width), fg='cyan')}  {_said(entry)}".rstrip())
+    if page["next_cursor"]:
+        click.echo(f"The first {counted(limit, 'line')}; --limit prints more.", err=True)
+
+
+def _said(entry: dict[str, Any]) -> str:
+    """Return how much there is in an entry, or what it is called."""
+    return f"{entry['count']:,}" if "count" in entry else str(entry["name"])
+
+
 COMMANDS = {
     "embed": embed,
     "search": _finder("search", "lexical", "Find passages by their words. Instant: no model is loaded."),
@@ -318,4 +352,5 @@ COMMANDS = {
     "related": related,
     "get": get,
     "outline": outline,
+    "browse": browse,
 }

@@ -15,8 +15,17 @@ from commonplace.kinds.documents.folders.folder_collections import (
     join_contexts,
 )
 from commonplace.model import JSON, Item
-from commonplace.qmd.tools.directory import Directory, directory
-from commonplace.qmd.tools.naming import Excluded, NamedLines, NoDocument, address, find, locate, without_scheme
+from commonplace.qmd.tools.file_names import (
+    Directory,
+    Excluded,
+    NamedLines,
+    NoDocument,
+    address,
+    directory,
+    find,
+    locate,
+    without_scheme,
+)
 from commonplace.space import Space
 from commonplace.store.items import Items
 from commonplace.store.rows import Name

@@ -6,16 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.documents.locating import collection_called, guess, item_called, unknown_path, unknown_tags
+from commonplace.kinds.documents.locating import (
+    collection_called,
+    guess,
+    inside,
+    item_called,
+    unknown_path,
+    unknown_tags,
+)
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.space import Space
 from commonplace.store.items import Items
 from commonplace.store.lasting_names import LastingNames
 from commonplace.store.listing import Listing
-from commonplace.tools.addresses import inside
+from commonplace.tools.arguments import moment
 from commonplace.tools.budget import digest, fit, make_cursor, read_cursor
-from commonplace.tools.moments import moment
-from commonplace.tools.naming import titled
 from commonplace.tools.schema import (
     INTEGER,
     OBJECT,
@@ -32,6 +37,7 @@ from commonplace.tools.schema import (
     texts,
 )
 from commonplace.tools.sessions import SearchAnswer, deduped
+from commonplace.tools.titles import titled
 from commonplace.tools.tool import LOOKS, Call, Tool
 
 MOST_NAMED = 1000

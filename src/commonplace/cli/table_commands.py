@@ -10,7 +10,7 @@ import click
 
 from commonplace.cli import table_tools
 from commonplace.cli.common import counted, written
-from commonplace.cli.table_group import AT, call, command, listed, project, show, tables
+from commonplace.cli.table_tools import AT, call, command, listed, project, show, tables
 from commonplace.errors import InvalidInput
 from commonplace.kinds.tables.edits import FORMATS, MODES
 from commonplace.kinds.tables.pointers import parse

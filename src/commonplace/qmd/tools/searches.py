@@ -10,9 +10,8 @@ from commonplace.errors import Command, InvalidInput, NotFound
 from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.documents.folders.folder_collections import Collection
 from commonplace.model import JSON, Chunk, Filter, Item, Stage
-from commonplace.qmd.tools.directory import Shelves, shelves
-from commonplace.qmd.tools.naming import address
-from commonplace.qmd.tools.reading import Contexts
+from commonplace.qmd.tools.document_texts import Contexts
+from commonplace.qmd.tools.file_names import Shelves, address, shelves
 from commonplace.search.blend import share_of
 from commonplace.search.question import HybridAnswer, PlacedHit, Question, RankedList, Search, read_document
 from commonplace.space import Space

@@ -7,6 +7,7 @@ import sys
 from typing import NoReturn
 
 import click
+from click.core import ParameterSource
 
 from commonplace import __version__
 from commonplace.cli.lazy import (
@@ -19,23 +20,23 @@ from commonplace.cli.lazy import (
     with_options,
 )
 from commonplace.errors import Command, CommonplaceError, InvalidInput
-from commonplace.qmd.cli.advice import PROGRAM
+from commonplace.qmd.cli.advice import INSIDE, PROGRAM
 
 _COMMANDS = {
-    "collection": (".collections", "Add, list, rename, remove and set up collections."),
-    "context": (".contexts", "Describe the library, a collection, a folder or a file to those who search."),
-    "update": (".care", "Bring collections up to date with their folders."),
-    "watch": (".care", "Keep collections up to date while their files change."),
-    "embed": (".care", "Compute the vectors that search by meaning needs."),
-    "search": (".finding", "Find documents by their words. Instant: no model is loaded."),
-    "vsearch": (".finding", "Find documents by meaning alone."),
-    "query": (".finding", "Find documents by words and meaning together: the best results."),
-    "ls": (".reading", "List collections, or the documents of one."),
-    "get": (".reading", "Print a document, or some lines of it."),
-    "multi-get": (".reading", "Print many documents, by a glob or a list."),
-    "status": (".care", "Show what is in the collections and how ready it is."),
-    "cleanup": (".care", "Delete what is no longer needed, then compact the library."),
-    "doctor": (".care", "Check everything and say what is wrong."),
+    "collection": (".collection_commands", "Add, list, rename, remove and set up collections."),
+    "context": (".collection_commands", "Describe the library, a collection, a folder or a file to those who search."),
+    "update": (".index_commands", "Bring collections up to date with their folders."),
+    "watch": (".index_commands", "Keep collections up to date while their files change."),
+    "embed": (".index_commands", "Compute the vectors that search by meaning needs."),
+    "search": (".query_commands", "Find documents by their words. Instant: no model is loaded."),
+    "vsearch": (".query_commands", "Find documents by meaning alone."),
+    "query": (".query_commands", "Find documents by words and meaning together: the best results."),
+    "ls": (".read_commands", "List collections, or the documents of one."),
+    "get": (".read_commands", "Print a document, or some lines of it."),
+    "multi-get": (".read_commands", "Print many documents, by a glob or a list."),
+    "status": (".index_commands", "Show what is in the collections and how ready it is."),
+    "cleanup": (".index_commands", "Delete what is no longer needed, then compact the library."),
+    "doctor": (".index_commands", "Check everything and say what is wrong."),
     "server": (".serving", "Serve MCP and HTTP."),
     "mcp": (".serving", "Serve MCP on standard input and output, or on HTTP; `stop` and `status` of a daemon."),
     "import": (".importing", "Take over the collections of another qmd, from its index.yml."),
@@ -132,3 +133,19 @@ def main() -> NoReturn:
         hush()
         status = 0
     sys.exit(status)
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}, add_help_option=False
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def qmd(context: click.Context, arguments: tuple[str, ...]) -> int:
+    """Return the exit code of `qmd` run with these arguments on the home and space of `commonplace`."""
+
+    by_option = context.find_root().get_parameter_source("home") is ParameterSource.COMMANDLINE
+    home, space = context.obj["home"], context.obj["space"]
+    return run(list(arguments), program=INSIDE, home=home, space=space, home_by_option=by_option)
+
+
+COMMANDS = {"qmd": qmd}
