@@ -85,3 +85,27 @@ def g():
         "private_imports": 1, "repeated_classes": 1, "repeated_basenames": 28, "lazy_dataclass_importers": 1,
         "riddle_docstrings_percent": 50.0,
     }  # fmt: skip
+
+
+NAMES_QMD = {
+    "commonplace.cli.evaluate",  # `--through qmd` measures that profile's search
+    "commonplace.cli.install",  # `install qmd-command`
+    "commonplace.cli.main",  # commands that are found by name
+    "commonplace.cli.uninstall",
+    "commonplace.cli.where",
+    "commonplace.evaluation.judged_run",
+    "commonplace.model",  # its scheme is read
+    "commonplace.profiles.registry",  # a profile that is found by name
+    "commonplace.server.http",  # endpoints that are found by name
+}
+
+
+def test_the_program_that_qmd_stands_in_for_is_named_by_who_finds_it_and_nobody_else() -> None:
+    """A name of a competitor in the engine would be told to users of every other profile."""
+    naming = {
+        module.name
+        for module in house().read_modules()
+        if "qmd" in module.path.read_text("utf-8").lower()
+        and not module.name.startswith(("commonplace.qmd", "commonplace.ingest.imports"))
+    }
+    assert naming <= NAMES_QMD, sorted(naming - NAMES_QMD)

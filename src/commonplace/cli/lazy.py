@@ -1,4 +1,4 @@
-"""Shared parts of `commonplace` and `qmd`: commands loaded when called, output errors, and advice as it is typed."""
+"""Parts that command lines share: commands loaded when called, guarded output, and advice as it is typed here."""
 
 from __future__ import annotations
 
