@@ -8,6 +8,8 @@ STAMP  := $(VENV)/.ready
 CLIENTS := tests/node/node_modules/.ready
 export HF_HUB_OFFLINE := 1
 
+TESTED := $(subst $() ,:,$(strip $(shell find tests -name node_modules -prune -o -type d ! -name __pycache__ ! -name kit -print)))
+
 QUICK := tests/text tests/index tests/search tests/tools tests/profiles tests/library tests/kinds/memories tests/test_house.py
 
 .PHONY: run test quick check lint fix docs pictures browser-all unit node packages release release-check bench eval models clean
@@ -32,6 +34,7 @@ check: $(STAMP)  ## look: format, lint, types, imports
 	$(BIN)/ruff format --check src tests bench tools
 	$(BIN)/ruff check src tests bench tools
 	$(BIN)/mypy
+	@MYPYPATH=$(TESTED) $(BIN)/mypy --config-file tests/mypy.ini $(shell find tests -name node_modules -prune -o -name '*.py' ! -name conftest.py -print)
 	$(BIN)/lint-imports
 
 lint: check

@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from commonplace.kinds.tables.data_drawer import DataDrawer
 from commonplace.kinds.tables.tools.types import run_tool
 from commonplace.library import Library
 from commonplace.settings import Settings
@@ -87,7 +88,7 @@ def measure(library: Library, strings: int, chance: random.Random) -> None:
     data = {"rows": rows(strings, chance)}
     gc.collect()
     gc.freeze()  # these are the bench's own objects: nobody else should look through them again and again
-    if not tables.store.projects():
+    if not tables.rows.projects():
         build(library, data)
     find, update = tables.tool("find"), tables.tool("update")
     report_searches(library, find, data, chance)
@@ -148,7 +149,7 @@ def report_reads(library: Library, strings: int, chance: random.Random) -> None:
     places = [("rows", str(chance.randrange(strings // PER_ROW)), "notes") for _ in range(500)]
 
     def read(place: tuple[str, ...]) -> Spent:
-        return timed(lambda: tables.store.table_value(table.number, place))
+        return timed(lambda: library.store.drawer(DataDrawer).value(table.number, place))
 
     shown("one place read", [read(place) for place in places])
 

@@ -119,7 +119,8 @@ def library_settings(folder: Path, **more: object) -> Settings:
     The index is the one the test runs on (`index` in conftest.py); on a service each folder has names of its own.
     """
     given = {"index": os.environ.get("COMMONPLACE_INDEX") or "local", "turbopuffer_prefix": space_of(folder)}
-    return Settings(**{"home": folder, "models": folder / "models", "model": "static", **given, **more})
+    options: dict[str, Any] = {"home": folder, "models": folder / "models", "model": "static", **given, **more}
+    return Settings(**options)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import psycopg_pool.base
@@ -182,7 +183,7 @@ def _run(command: list[str | Path], timeout: float) -> None:
     )
 
 
-def _who() -> dict[str, int]:
+def _who() -> dict[str, Any]:
     return {"user": NOBODY, "group": NOBODY} if os.geteuid() == 0 else {}
 
 

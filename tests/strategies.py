@@ -9,11 +9,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
 from commonplace.model import Condition, Draft, Filter, Item, Operator
+from kit.answers import present
 
 MISSING = object()
 ORDERINGS = {
@@ -33,10 +34,10 @@ def allows(filter: Filter, item: Item | Draft) -> bool:
         and (not filter.parents or item.parent in filter.parents)
         and (not filter.tags or any(fold(tag.strip()) in folded for tag in filter.tags))
         and (not filter.paths or (item.kind == "document" and any(is_at(path, item) for path in filter.paths)))
-        and (filter.created_from is None or item.created_at >= aware(filter.created_from))
-        and (filter.created_to is None or item.created_at <= aware(filter.created_to))
-        and (filter.updated_from is None or item.updated_at >= aware(filter.updated_from))
-        and (filter.updated_to is None or item.updated_at <= aware(filter.updated_to))
+        and (filter.created_from is None or present(item.created_at) >= aware(filter.created_from))
+        and (filter.created_to is None or present(item.created_at) <= aware(filter.created_to))
+        and (filter.updated_from is None or present(item.updated_at) >= aware(filter.updated_from))
+        and (filter.updated_to is None or present(item.updated_at) <= aware(filter.updated_to))
         and all(holds(condition, item.metadata) for condition in filter.where)
     )
 
@@ -148,7 +149,7 @@ paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=2).map(tuple)
 @st.composite
 def conditions(draw: st.DrawFn) -> Condition:
     """A well formed condition: each operator with a value of a kind it takes."""
-    op: Operator = draw(st.sampled_from(Operator.__args__))
+    op: Operator = draw(st.sampled_from(get_args(Operator)))
     value: Any = None
     flags = {}
     if op in ("eq", "ne", "array_contains"):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from commonplace.store.table_rows import InstanceRow, ProjectRow, TableRow, ToolRow
+from commonplace.kinds.tables.data_drawer import DataDrawer
+from commonplace.kinds.tables.drawer import InstanceDrawer, TableDrawer
+from commonplace.kinds.tables.node_drawer import JobDrawer, NodeDrawer
+from commonplace.kinds.tables.rows import InstanceRow, ProjectRow, TableRow, ToolRow
 
 DATA = {"a\0b": {"rows": [{"n": n, "text": f"row {n} " * 40} for n in range(60)]}, "c": "\0é"}
 """In more than one fragment, with a character that PostgreSQL takes in no text."""
@@ -12,29 +15,32 @@ DATA = {"a\0b": {"rows": [{"n": n, "text": f"row {n} " * 40} for n in range(60)]
 
 def fill_tables(store: Any, item_id: int) -> TableRow:
     """Store a project, a table, a tool, an instance it is bound to, and work that is left; the item is a node of it."""
+    rows, instances = store.drawer(TableDrawer), store.drawer(InstanceDrawer)
+    nodes = store.drawer(NodeDrawer)
     with store.transaction():
-        store.add_project(ProjectRow("p", "shop", "", 1))
-        table: TableRow = store.add_table(TableRow(0, "t", "p", "stock", "", False, 0, 0, 1, None, None, "basis", 1, 1))
-        store.put_table_value(table.number, (), DATA)
-        table = store.table_written(table.number)
-        store.put_tool(ToolRow("s", table.number, "/a\0b", "search", "find", "", {"k": "\0"}, 1, 1, 1))
-        store.put_instance(InstanceRow("i", "front", "", True, b"\0" * 32, "cafe", 1))
-        store.bind_tools("i", ["s"], enabled=False)
-        store.place_nodes(table, 1, [(item_id, "/a~nb/rows")])
-        store.add_dirty(table, 1, "/a\0b", first=3)
-        store.change_dirty(store.dirty_of(table.number)[0]._replace(cursor="/a\0b/rows/7", swept=2))
-        store.add_dirty(table, 1, "/c", alone=True)
-        store.want_job(table.number, "index", {"steps": 1})
+        rows.add_project(ProjectRow("p", "shop", "", 1))
+        table: TableRow = rows.add_table(TableRow(0, "t", "p", "stock", "", False, 0, 0, 1, None, None, "basis", 1, 1))
+        store.drawer(DataDrawer).put(table.number, (), DATA)
+        table = rows.table_written(table.number)
+        rows.put_tool(ToolRow("s", table.number, "/a\0b", "search", "find", "", {"k": "\0"}, 1, 1, 1))
+        instances.put_instance(InstanceRow("i", "front", "", True, b"\0" * 32, "cafe", 1))
+        instances.bind_tools("i", ["s"], enabled=False)
+        nodes.place_nodes(table, 1, [(item_id, "/a~nb/rows")])
+        nodes.add_dirty(table, 1, "/a\0b", first=3)
+        nodes.change_dirty(nodes.dirty_of(table.number)[0]._replace(cursor="/a\0b/rows/7", swept=2))
+        nodes.add_dirty(table, 1, "/c", alone=True)
+        store.drawer(JobDrawer).want(table.number, "index", {"steps": 1})
     return table
 
 
 def tables_told(store: Any) -> Any:
     """All of that, as a store tells it."""
-    (table,) = store.tables()
-    nodes = [store.nodes_at("t", 1, place) for place in ("", "/a~nb", "/a~nb/rows", "/c")]
+    rows, data, instances = store.drawer(TableDrawer), store.drawer(DataDrawer), store.drawer(InstanceDrawer)
+    (table,) = rows.tables()
+    nodes = [store.drawer(NodeDrawer).nodes_at("t", 1, place) for place in ("", "/a~nb", "/a~nb/rows", "/c")]
     return (
-        store.tables_state(), store.projects(), table, store.table_text(table.number), store.tools(),
-        store.table_value(table.number, ("a\0b", "rows", "59")), store.instances(), store.bindings(),
-        [(found.items.tolist(), found.chunks.tolist()) for found in nodes], store.dirty_of(table.number),
-        store.table_jobs(),
+        rows.state(), rows.projects(), table, data.text(table.number), rows.tools(),
+        data.value(table.number, ("a\0b", "rows", "59")), instances.instances(), instances.bindings(),
+        [(found.items.tolist(), found.chunks.tolist()) for found in nodes],
+        store.drawer(NodeDrawer).dirty_of(table.number), store.drawer(JobDrawer).jobs(),
     )  # fmt: skip

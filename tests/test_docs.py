@@ -43,6 +43,15 @@ def test_the_python_example_of_the_readme_opens_the_library_of_the_command_line(
     assert "Oolong wants water" in user.run("get", "notes://tea").stdout
 
 
+def test_the_charts_are_those_of_the_tables() -> None:
+    drawn = runpy.run_path(str(ROOT / "bench" / "charts.py"))["charts"](
+        (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    )
+    for name, picture in drawn.items():
+        shown = (ROOT / "docs" / "pictures" / name).read_text(encoding="utf-8")
+        assert shown == picture, f"{name} is not what the page says: run `python bench/charts.py`"
+
+
 def test_the_examples_of_the_python_page_run_one_after_the_other(tmp_path: Path) -> None:
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf-8"), re.DOTALL)
     user = FreshUser(tmp_path, COMMONPLACE_MODEL="static")

@@ -84,7 +84,7 @@ class Never:
     name: str
 
 
-SHAPES = ({}, {"slots": True}, {"frozen": True}, {"frozen": True, "slots": True})
+SHAPES: tuple[dict[str, bool], ...] = ({}, {"slots": True}, {"frozen": True}, {"frozen": True, "slots": True})
 both = pytest.mark.parametrize("options", SHAPES, ids=str)
 compiled = pytest.mark.parametrize("compiled", [False, True], ids=["the first objects", "the others"])
 values = st.one_of(st.integers(), st.text(max_size=5), st.tuples(st.integers()), st.none())
@@ -163,11 +163,11 @@ def test_a_subclass_is_made_as_by_the_standard_library(options: dict[str, bool],
     def told(decorate: Decorator) -> list[Any]:
         kind = used(point(decorate, **options), compiled)
 
-        class Named(kind):
+        class Named(kind):  # type: ignore[misc, valid-type]
             def named(self) -> str:
                 return f"{self.x}!"
 
-        class Further(kind):
+        class Further(kind):  # type: ignore[misc, valid-type]
             z: int = 0
 
         further = used(decorate(**options)(Further), compiled)
@@ -241,7 +241,7 @@ def test_every_class_of_the_package_can_be_made_often() -> None:
     for kind in ours:
         with pytest.raises(TypeError, match=rf"{kind.__name__}.*nothing of the kind"):  # compiled, to be told by it
             kind(**{"nothing of the kind": 1})
-        made = object.__new__(kind)
-        if free := kind.__init__.__globals__.get("_free"):
+        made: Any = object.__new__(kind)
+        if free := kind.__init__.__globals__.get("_free"):  # type: ignore[misc]
             object.__setattr__(made, "__class__", free)
             made.__class__ = kind

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commonplace.model import MOST_CHUNKS, SCHEMES, Filter, chunk_id, fingerprint, item_of, parse_uri, uri_of
 
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 WITH_PARENT = {"document", "message", "table"}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.cli.main import _COMMANDS
-from commonplace.cli.uninstall import DISTRIBUTION
+from commonplace.cli.uninstall import DISTRIBUTION  # type: ignore[attr-defined]
 from fresh_user import PROGRAMS, FreshUser
 
 ROOT = Path(__file__).parent.parent

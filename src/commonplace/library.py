@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from commonplace.errors import Busy, InvalidInput, Unavailable, VersionConflict
 from commonplace.index.followers import WordIndex
+from commonplace.kinds.tables import has_tables
 from commonplace.model import Filter, Item
 from commonplace.settings import Settings
 from commonplace.space import Space, space_folder
@@ -25,7 +26,7 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
     from commonplace.kinds.documents.folders.library_folders import Folders, Report
     from commonplace.kinds.knowledge.knowledge import Knowledge
     from commonplace.kinds.memories.memories import Memories
-    from commonplace.kinds.tables import Tables
+    from commonplace.kinds.tables.json_tables import Tables
     from commonplace.tools.sessions import Sessions
 
 log = logging.getLogger(__name__)
@@ -77,7 +78,7 @@ class Library(Space):
     @property
     def tables(self) -> Tables:
         """Return JSON tables, their tools and instances."""
-        from commonplace.kinds.tables import Tables
+        from commonplace.kinds.tables.json_tables import Tables
 
         return self.part(Tables)
 
@@ -144,7 +145,7 @@ class Library(Space):
         from commonplace.exchange import export_lines
 
         self.sweep()
-        with_tables = not filter and (self.store.projects() or self.store.instances())
+        with_tables = not filter and has_tables(self.store)
         return chain(export_lines(self.store, filter), self.tables.exchange.lines() if with_tables else ())
 
     def import_(self, lines: Iterable[str]) -> int:
@@ -186,11 +187,16 @@ class Library(Space):
 
     def _tend_tables(self, stopping: Callable[[], bool]) -> bool:
         """Index what is pending of tables, where there are any, and return whether something is left."""
-        if not self.store.table_jobs():
+        if not has_tables(self.store):  # most servers never load what indexes tables
+            return False
+        from commonplace.kinds.tables.node_drawer import JobDrawer
+
+        jobs = self.store.drawer(JobDrawer)
+        if not jobs.jobs():
             return False
         while not stopping() and self.tables.jobs.step():
             pass
-        return bool(self.store.table_jobs())
+        return bool(jobs.jobs())
 
     def switch(self, model: str) -> Switch:
         """Return the way to another model: its cost, and `run`, which makes its vectors while the old ones answer."""

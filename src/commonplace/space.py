@@ -37,7 +37,6 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
     from commonplace.search.hybrid import Hybrid
     from commonplace.store.base import Store
     from commonplace.store.session import Drawer
-    from commonplace.store.table_base import TableStore
     from commonplace.text.outline import Heading
 
 P = TypeVar("P")
@@ -81,7 +80,7 @@ class Space:
             store.close()
             raise
 
-    def __init__(self, store: TableStore, folder: Path, settings: Settings) -> None:
+    def __init__(self, store: Store, folder: Path, settings: Settings) -> None:
         self.store = store
         self.settings = settings
         self.folder = folder

@@ -24,6 +24,8 @@ from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.entry import Past
+from commonplace.kinds.tables.data_drawer import DataDrawer
+from commonplace.kinds.tables.drawer import InstanceDrawer, TableDrawer
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store import SqliteStore
@@ -119,6 +121,7 @@ def content(store: Any) -> Any:
     items = store.drawer(Listing).scan(Filter(), body=True)
     ids = [item.id for item in items]
     marks, names, sources = store.drawer(SessionMarks), store.drawer(LastingNames), store.drawer(ImportSources)
+    rows, instances = store.drawer(TableDrawer), store.drawer(InstanceDrawer)
     entries = store.drawer(EntryRows)
     chunks, embeddings, listing = store.drawer(Chunks), store.drawer(Embeddings), store.drawer(Listing)
     keys, vectors = embeddings.vectors_of(embeddings.models()[0].id, ids)
@@ -130,9 +133,9 @@ def content(store: Any) -> Any:
         marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
         sources.find("note", "file", ""), list(store.drawer(MetadataIndex).fields()), store.drawer(Items).last(),
         entries.next_number(),
-        store.drawer(JobQueue).total(), store.drawer(StoredSettings).get("model"),
-        store.tables(), store.tools(), store.instances(), store.bindings(),
-        [store.table_value(table.number) for table in store.tables()],
+        store.drawer(JobQueue).total(), store.drawer(StoredSettings).get("model"), rows.tables(), rows.tools(),
+        instances.instances(),
+        instances.bindings(), [store.drawer(DataDrawer).value(table.number) for table in rows.tables()],
         listing.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
     )  # fmt: skip
 
@@ -209,7 +212,7 @@ def test_what_is_stored_after_it_goes_on_with_the_next_numbers(
         first, second = (each.put([prepare(Draft("note", "new", body="new"))])[0] for each in stores)
         assert first.id == second.id
         assert store.last_change() == file.last_change()
-        assert store.drawer(EntryRows).next_number() == file.next_entry()
+        assert store.drawer(EntryRows).next_number() == file.drawer(EntryRows).next_number()
         assert store.check() == []
 
 

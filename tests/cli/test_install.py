@@ -301,7 +301,7 @@ def commented(draw: st.DrawFn) -> tuple[str, Any, list[str]]:
         if not isinstance(value, dict):
             return json.dumps(value)
         parts = [f"{gap()}{json.dumps(key)}{gap()}:{gap()}{write(inner)}{gap()}" for key, inner in value.items()]
-        last = "," + gap() if parts and draw(st.booleans()) else gap()
+        last = "," + gap() if parts and draw(st.booleans()) else gap()  # type: ignore[arg-type]
         return "{" + ",".join(parts) + last + "}"
 
     config = draw(CONFIGS)

@@ -48,7 +48,7 @@ async def _sampling(context: Context, arguments: dict[str, JSON]) -> dict[str, J
 async def _missing_capability(context: Context, arguments: dict[str, JSON]) -> dict[str, JSON]:
     able = context.session.client_capabilities
     if able is None or able.sampling is None:
-        needed = {"requiredCapabilities": {"sampling": {}}}
+        needed: dict[str, Any] = {"requiredCapabilities": {"sampling": {}}}
         raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "This tool needs a client that can sample.", needed)
     return said("The client can sample.")
 

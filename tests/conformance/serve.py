@@ -16,5 +16,5 @@ if __name__ == "__main__":
     make = make_server
     if "--fixtures" in options:
         sys.path.insert(0, str(Path(__file__).parents[1]))
-        from conformance.fixtures import make_fixture_server as make
+        from conformance.fixtures import make_fixture_server as make  # type: ignore[no-redef]
     serve_http(settings, make_gate(settings), "127.0.0.1", int(port), make_server=make)

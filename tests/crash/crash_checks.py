@@ -164,7 +164,7 @@ def _follower_problems(library: Library) -> list[str]:
 
 def lexical_chunks(library: Library) -> Counter[int]:
     """How often each passage is in the lexical index, read from the index itself."""
-    searcher = library.lexical._current().searcher
+    searcher = library.lexical._current().searcher  # type: ignore[attr-defined]
     hits = searcher.search(Query.all_query(), max(searcher.num_docs, 1), count=False).hits
     values = searcher.fast_field_values("chunk", [address for _, address in hits])
     return Counter(int(value) for value in values if value is not None)

@@ -23,6 +23,7 @@ from crash_checks import WORDS, State, make_draft, open_library, problems_of, sh
 from commonplace.ingest import embedding
 from commonplace.library import Library
 from commonplace.model import Draft, uri_of
+from commonplace.models import open_embedder
 from commonplace.store import SqliteStore
 
 MOST_IN_A_BATCH = 8
@@ -173,8 +174,9 @@ def _backup_state(path: Path, problems: list[str]) -> State | None:
 
 
 def main() -> None:
-    embedding.open_embedder = functools.cache(embedding.open_embedder)  # the weights are read once, before any fork
-    embedding.open_embedder("static", Path("no-models"), threads=2).warm()
+    cached = functools.cache(open_embedder)  # the weights are read once, before any fork
+    embedding.open_embedder = cached  # type: ignore[attr-defined]
+    cached("static", Path("no-models"), threads=2).warm()
     jobs: dict[str, Callable[..., None]] = {"work": work, "check": check}
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:

@@ -28,7 +28,8 @@ WRITES = 150
 def write_and_search(home: Path, number: int, barrier: Barrier, out: Any) -> None:
     """One process's share: its own items, and every tenth write to one that all of them share."""
     try:
-        rng, state, shared = random.Random(number), {}, 0
+        rng, shared = random.Random(number), 0
+        state: dict[str, Any] = {}
         barrier.wait(60)
         with open_library(home) as library:
             for written in range(WRITES):
@@ -44,7 +45,7 @@ def write_and_search(home: Path, number: int, barrier: Barrier, out: Any) -> Non
                     item = library.put(make_draft(rng, f"p{number}-{rng.randrange(80)}", word, longest=30))
                     state[item.uri] = (item.version, short_hash(library.get(item.uri).body or ""))
                     mode = rng.choice(("lexical", "lexical", "auto"))
-                    hits = library.search(word, mode=mode, limit=1000, explain=True).hits
+                    hits = library.search(word, mode=mode, limit=1000, explain=True).hits  # type: ignore[arg-type]
                     found = [hit.uri for hit in hits if hit.explain and (hit.explain["lexical"] or 0) > 0.1]
                     assert item.uri in found, f"a {mode} search for {word} in {item.uri} finds {found}"
                 if written == WRITES // 2 and number == 0:

@@ -163,6 +163,6 @@ def test_a_kill_loses_no_acknowledged_entry(tmp_path: Path) -> None:
                 known[number] = word
             number = max(there, default=0)
             if number:
-                found = library.search(there[number] or "", mode="lexical", limit=1).hits
-                assert [hit.uri for hit in found] == [f"memory://{number}"], json.dumps(there[number])
+                found = library.search(there[number] or "", mode="lexical", limit=1).hits  # type: ignore[assignment]
+                assert [hit.uri for hit in found] == [f"memory://{number}"], json.dumps(there[number])  # type: ignore[union-attr]
             assert library.store.check() == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 T = TypeVar("T")
 
@@ -20,6 +20,12 @@ def text_of(answer: CallToolResult) -> str:
     first = answer.content[0]
     assert isinstance(first, TextContent)
     return first.text
+
+
+def said(content: object) -> str:
+    """Return the text of a resource, or of a message of a prompt."""
+    assert isinstance(content, (TextContent, TextResourceContents))
+    return content.text
 
 
 def data_of(answer: CallToolResult) -> dict[str, Any]:

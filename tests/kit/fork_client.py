@@ -35,7 +35,7 @@ server.sendmsg([b"?"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i"
 server.sendall(repr((sys.argv[2:], dict(os.environ), os.getcwd())).encode("utf-8", "surrogateescape") + b"\n")
 first, _, answer = server.recv(32).partition(b"\n")
 program = int(first)
-for number in waiting:
+for number in waiting:  # type: ignore[assignment]
     pass_on(number, None)
 answer = answer or server.recv(32)
 status = os.waitstatus_to_exitcode(int(answer)) if answer else 70

@@ -50,7 +50,7 @@ def _become_program(streams: list[int], command: list[str], environment: dict[st
     sys.stdin = open(0, closefd=False, encoding=encoding)
     sys.stdout = open(1, "w", closefd=False, encoding=encoding, buffering=1 if os.isatty(1) else -1)
     sys.stderr = open(2, "w", closefd=False, encoding=encoding, errors="backslashreplace", buffering=1)
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
     sys.argv = command
     status: str | int | None
     try:
@@ -89,7 +89,7 @@ def _answer(connection: socket.socket) -> None:
         os.close(descriptor)
     connection.sendall(f"{program}\n".encode())
     ended = os.pidfd_open(program)
-    ready, _, _ = select.select([ended, connection], [], [])
+    ready, _, _ = select.select([ended, connection], [], [])  # type: ignore[type-var]
     if ended not in ready:
         os.kill(program, signal.SIGKILL)
     _, status = os.waitpid(program, 0)
@@ -112,7 +112,7 @@ def main() -> None:
     listener.listen(64)
     print("ready", flush=True)
     while True:
-        ready, _, _ = select.select([listener, 0], [], [])
+        ready, _, _ = select.select([listener, 0], [], [])  # type: ignore[type-var]
         if listener not in ready:
             return  # our input ended, and with it the tests
         connection, _ = listener.accept()

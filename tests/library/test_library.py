@@ -160,7 +160,7 @@ def test_a_restored_backup_answers_as_it_did_then(guide: Library, tmp_path: Path
         assert [hit.uri for hit in elsewhere.search("water").hits] == ["docs://docs/guide.md"]
     restore(tmp_path / "backup.db", tmp_path, guide.folder.name, guide.settings)  # while it is open
     for mode in ("lexical", "semantic", "hybrid"):
-        hits = guide.search("water", mode=mode, limit=2).hits  # type: ignore[arg-type]
+        hits = guide.search("water", mode=mode, limit=2).hits
         assert [hit.uri for hit in hits] == ["docs://docs/guide.md"], mode
     guide.put(Draft("note", "fresh", body="fresh water"))
     assert "notes://fresh" in [hit.uri for hit in guide.search("fresh").hits]
@@ -224,7 +224,7 @@ def test_a_store_put_back_under_an_open_library_is_noticed_by_both_indexes(guide
     guide.search("water")
     guide.store.restore(tmp_path / "backup.db")
     for mode in ("lexical", "semantic", "hybrid"):
-        assert [hit.uri for hit in guide.search("water", mode=mode, limit=2).hits] == ["docs://docs/guide.md"], mode  # type: ignore[arg-type]
+        assert [hit.uri for hit in guide.search("water", mode=mode, limit=2).hits] == ["docs://docs/guide.md"], mode
 
 
 def test_a_model_changed_by_another_process_is_noticed(guide: Library, backend: str, tmp_path: Path) -> None:

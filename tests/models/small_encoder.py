@@ -79,5 +79,5 @@ def weights(seed: int = 7) -> dict[str, NDArray[Any]]:
 def write_model(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sp.model").write_bytes(sentence_pieces())
-    np.savez_compressed(folder / "weights.npz", **weights())
+    np.savez_compressed(folder / "weights.npz", **weights())  # type: ignore[arg-type]
     return folder

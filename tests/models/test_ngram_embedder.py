@@ -105,7 +105,7 @@ def test_broken_weights_say_what_to_do(tmp_path: Path, damage: bytes) -> None:
 
 def test_weights_that_lack_a_part_say_what_to_do(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "lacking")
-    np.savez(folder / "weights.npz", **{name: value for name, value in weights().items() if name != "cnn_W"})
+    np.savez(folder / "weights.npz", **{name: value for name, value in weights().items() if name != "cnn_W"})  # type: ignore[arg-type]
     with pytest.raises(Unavailable, match="cnn_W"):
         open_embedder(str(folder), tmp_path).warm()
 

@@ -37,6 +37,7 @@ from commonplace.store.stored_settings import StoredSettings
 from commonplace.tools.budget import tokens_of
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call as Visit
+from kit.answers import present
 from opening import library_settings
 
 Call = Callable[..., dict[str, Any]]
@@ -55,7 +56,7 @@ def call(library: Library) -> Call:
         tool = registry.find(name)
         assert tool is not None
         answer = tool.call(Visit(library), arguments)
-        Draft202012Validator(tool.output).validate(answer)
+        Draft202012Validator(present(tool.output)).validate(answer)
         return json.loads(json.dumps(answer))
 
     return run

@@ -80,12 +80,12 @@ def test_a_score_depends_on_the_query_and_the_library_alone(library: Library) ->
     )
     library.embed()
     for mode in ("lexical", "hybrid", "semantic"):
-        scores = {hit.uri: hit.score for hit in library.search("tea word3", mode=mode, limit=1000).hits}  # type: ignore[arg-type]
+        scores = {hit.uri: hit.score for hit in library.search("tea word3", mode=mode, limit=1000).hits}
         assert all(0 <= score <= 1 for score in scores.values())
         for some in (
-            library.search("tea word3", mode=mode, limit=5),  # type: ignore[arg-type]
-            library.search("tea word3", mode=mode, limit=5, offset=20),  # type: ignore[arg-type]
-            library.search("tea word3", mode=mode, filter=Filter(parents=("p1",))),  # type: ignore[arg-type]
+            library.search("tea word3", mode=mode, limit=5),
+            library.search("tea word3", mode=mode, limit=5, offset=20),
+            library.search("tea word3", mode=mode, filter=Filter(parents=("p1",))),
         ):
             assert some.hits
             for hit in some.hits:
@@ -113,8 +113,8 @@ def test_explain_says_what_each_leg_thought(library: Library) -> None:
     assert [hit.explain and hit.explain["rank"] for hit in hits] == [1, 2]
     for hit in hits:
         assert hit.explain is not None
-        assert hit.explain["lexical_weight"] + hit.explain["vector_weight"] == pytest.approx(1)  # type: ignore[operator]
-    assert hits[0].explain["lexical"] > hits[1].explain["lexical"] == 0  # type: ignore[index, operator]
+        assert hit.explain["lexical_weight"] + hit.explain["vector_weight"] == pytest.approx(1)
+    assert hits[0].explain["lexical"] > hits[1].explain["lexical"] == 0  # type: ignore[index]
     assert [hit.explain and hit.explain["words"] for hit in hits] == [["Oolong"], []]
     assert library.search("oolong").hits[0].explain is None
 
@@ -127,7 +127,7 @@ def test_every_stage_says_whether_it_ran(library: Library) -> None:
     library.embed()
     stages = {
         mode: {s.name: s for s in library.search("tea", mode=mode).stages} for mode in ("lexical", "semantic", "hybrid")
-    }  # type: ignore[arg-type]
+    }
     assert stages["lexical"]["vector"].reason == "only words were asked for"
     assert stages["semantic"]["lexical"].reason == "only meaning was asked for"
     assert {name for name, stage in stages["hybrid"].items() if stage.status == "ran"} >= {"lexical", "vector", "fuse"}
@@ -140,7 +140,7 @@ def test_every_stage_says_whether_it_ran(library: Library) -> None:
 def test_without_vectors_auto_degrades_and_semantic_says_why(library: Library) -> None:
     library.put(TEA)
     for mode in ("auto", "hybrid"):
-        page = library.search("oolong", mode=mode)  # type: ignore[arg-type]
+        page = library.search("oolong", mode=mode)
         assert [hit.uri for hit in page.hits] == ["notes://tea"]
         assert any(s.name == "vector" and s.status == "skipped" and "no vectors yet" in s.reason for s in page.stages)
     with pytest.raises(Unavailable, match="commonplace embed"):

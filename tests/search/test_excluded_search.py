@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -61,7 +62,7 @@ def test_a_page_without_some_items_is_a_page_of_the_rest(
         offset, limit = data.draw(st.integers(0, 5)), data.draw(st.integers(1, 5))
         for mode in MODES:
             for filter, per_item in ((Filter(), True), (keep, True), (Filter(), False)):
-                asked = {"mode": mode, "filter": filter, "per_item": per_item}
+                asked: dict[str, Any] = {"mode": mode, "filter": filter, "per_item": per_item}
                 whole = library.search(query, limit=ALL, **asked)
                 page = library.search(query, limit=limit, offset=offset, exclude=exclude, **asked)
                 assert_page_of(page, whole, exclude, offset, offset + limit)
@@ -134,7 +135,7 @@ def test_a_collection_that_is_searched_only_when_named_answers_only_then(
     library.embed()
 
     def found(**asked: tuple[str, ...]) -> set[str]:
-        return {hit.uri for hit in library.search("oolong tea", mode=mode, filter=Filter(**asked)).hits}
+        return {hit.uri for hit in library.search("oolong tea", mode=mode, filter=Filter(**asked)).hits}  # type: ignore[arg-type]
 
     everything = found()
     library.folders.change("private", included=False)

@@ -264,7 +264,7 @@ def test_any_text_is_a_query(shelf: Library, query: str) -> None:
     terms = set(exact(query).split())
     known = {term for key in ("words", "green") for term in exact(shelf.get(f"notes://{key}").body or "").split()}
     for mode in ("lexical", "hybrid", "semantic"):
-        page = shelf.search(query, mode=mode)  # type: ignore[arg-type]
+        page = shelf.search(query, mode=mode)
         assert all(0 <= hit.score <= 1 for hit in page.hits)
         if terms & known and mode == "lexical" and not set('"-*') & set(query):  # a prefix asks for what begins so
             assert page.hits

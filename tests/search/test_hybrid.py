@@ -128,8 +128,8 @@ def test_advice_names_the_command_that_the_caller_types(stocked: Library) -> Non
     with pytest.raises(Unavailable, match="Run 'commonplace embed' first"):
         engine(stocked).find(Question(meaning, DOCUMENTS))
     with pytest.raises(Unavailable, match="Run 'other make-vectors' first"):
-        engine(stocked).find(Question(meaning, DOCUMENTS, embed="other make-vectors"))
-    answer = engine(stocked).find(Question((Search("lex", "dough"), *meaning), DOCUMENTS, embed="other make-vectors"))
+        engine(stocked).find(Question(meaning, DOCUMENTS, embed="other make-vectors"))  # type: ignore[arg-type]
+    answer = engine(stocked).find(Question((Search("lex", "dough"), *meaning), DOCUMENTS, embed="other make-vectors"))  # type: ignore[arg-type]
     assert "keyword search only. Vector index not found. Run 'other make-vectors' first" in answer.notes[0]
 
 

@@ -42,7 +42,7 @@ def searches(library: Library, text: str, scope: Scope, monkeypatch: pytest.Monk
         search, one = type(words).search, leg(words, text, scope)
         complete = replace(one, plan=plan_lexical(parse("fencing tokens"), words)).complete()
         assert len(complete) == 2
-        monkeypatch.setattr(type(words), "search", lambda *args: asked.append(args) or search(*args))
+        monkeypatch.setattr(type(words), "search", lambda *args: asked.append(args) or search(*args))  # type: ignore[func-returns-value]
         inside = one.inside(complete) >> CHUNK_BITS
         monkeypatch.undo()
         return inside.tolist()

@@ -74,7 +74,7 @@ def test_by_words_and_with_meaning_the_same_hit_scores_much_the_same(noted: Libr
 @pytest.mark.parametrize("query", ["qzxv nothing", "the of and", "qzxv wrtlgh", "is a"])
 def test_words_that_say_nothing_score_little(noted: Library, query: str) -> None:
     for mode in (*WORDY, "semantic"):
-        assert all(hit.score < 0.4 for hit in noted.search(query, mode=mode).hits)  # type: ignore[arg-type]
+        assert all(hit.score < 0.4 for hit in noted.search(query, mode=mode).hits)
     searches = Search("lex", query), Search("vec", query)
     for some in ((searches[0],), (searches[1],), searches):
         assert all(score < 0.4 for _, score in asked(noted, *some))

@@ -49,7 +49,7 @@ from serving import get, served
 
 SECRET = "a secret of more than thirty-two bytes"
 JWT = {"auth": "jwt", "jwt_issuer": "https://issuer.example", "jwt_audience": "commonplace"}
-HS = {**JWT, "jwt_key": SECRET, "jwt_algorithms": "HS256"}
+HS: dict[str, Any] = {**JWT, "jwt_key": SECRET, "jwt_algorithms": "HS256"}
 
 
 async def who(request: Request) -> Response:

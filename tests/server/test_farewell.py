@@ -113,10 +113,10 @@ def test_a_call_under_way_over_websocket_is_answered_and_who_is_idle_holds_nobod
         with connect(place) as idle, connect(place) as calling:
             opened(calling)
             opened(idle)
-            site.always = lambda handler: (
+            site.always = lambda handler: (  # type: ignore[assignment]
                 site.released.wait(30),
-                handler.answer(*handler._answer(site.asked[-1].body)),
-            )  # type: ignore[assignment, func-returns-value]
+                handler.answer(*handler._answer(site.asked[-1].body)),  # type: ignore[func-returns-value]
+            )
             asked = len(site.asked)
             search = {"name": "vsearch", "arguments": {"query": "how hot", "minScore": 0}}
             calling.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": search}))

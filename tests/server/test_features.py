@@ -28,7 +28,7 @@ from commonplace.settings import Settings
 from commonplace.tools.profile import Profile, Prompts, Registry, Resources
 from commonplace.tools.schema import obj
 from commonplace.tools.tool import READ_ONLY, Call, Reply, Tool
-from kit.answers import text_of
+from kit.answers import said, text_of
 
 ERAS = ["legacy", "2026-07-28"]
 STARTED, GO_ON = threading.Event(), threading.Event()
@@ -73,7 +73,7 @@ TEMPLATE = {"uriTemplate": "test://{name}", "name": "document"}
 HANDLERS = {"count": count, "hold": hold, "broken": broken, "document": document}
 PROFILE = Profile(
     "test",
-    tuple(Tool(name, name, "A test.", obj(), None, READ_ONLY, handler) for name, handler in HANDLERS.items()),
+    tuple(Tool(name, name, "A test.", obj(), None, READ_ONLY, handler) for name, handler in HANDLERS.items()),  # type: ignore[arg-type]
     lambda library: "A test.",
     resources=Resources(read, (TEMPLATE,), lambda call: [{"uri": "test://a", "name": "a.md"}]),
     prompts=Prompts(lambda call, cursor: ([GREET], None), get),
@@ -104,17 +104,17 @@ def test_resources_prompts_and_completions_are_served(client: Client) -> None:
             templates = await client.list_resource_templates()
             assert [entry.uri_template for entry in templates.resource_templates] == ["test://{name}"]
             contents = (await client.read_resource("test://a")).contents
-            assert contents[0].text == "# A"
+            assert said(contents[0]) == "# A"
             with pytest.raises(MCPError, match=r"There is no test://b\.") as missing:
                 await client.read_resource("test://b")
             assert missing.value.error.code == (-32002 if client.protocol_version < "2026" else -32602)
             assert missing.value.error.data == {"uri": "test://b", "suggestions": ["test://a"]}
             assert [entry.name for entry in (await client.list_prompts()).prompts] == ["greet"]
             filled = await client.get_prompt("greet", {"who": "you"})
-            assert filled.messages[0].content.text == "Hello you"
+            assert said(filled.messages[0].content) == "Hello you"
             with pytest.raises(MCPError, match="There is no prompt nobody"):
                 await client.get_prompt("nobody")
-            completed = await client.complete({"type": "ref/prompt", "name": "greet"}, {"name": "who", "value": "wor"})
+            completed = await client.complete({"type": "ref/prompt", "name": "greet"}, {"name": "who", "value": "wor"})  # type: ignore[arg-type]
             assert completed.completion.values == ["world"]
 
     anyio.run(main)
@@ -138,7 +138,7 @@ def test_progress_is_told_to_who_asked(client: Client) -> None:
 
     async def main() -> None:
         async with client:
-            assert (await client.call_tool("count", {}, progress_callback=note)).structured_content == {"counted": 3}
+            assert (await client.call_tool("count", {}, progress_callback=note)).structured_content == {"counted": 3}  # type: ignore[arg-type]
             await client.call_tool("count", {})
 
     anyio.run(main)

@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.sync.client import connect
 
+from commonplace.kinds.tables.data_drawer import DataDrawer
 from commonplace.library import Library
 from commonplace.qmd import http_server as qmd_http
 from commonplace.server import rest, transport, websocket
@@ -182,7 +183,7 @@ def test_what_cannot_be_kept_is_refused_at_every_door_and_changes_nothing(world:
     assert error["message"].startswith(f"{argument} {expected}"), error["message"]
     with world.open() as library:
         table = library.tables.table("t")
-        assert (table.version, library.tables.store.table_value(table.number)) == (1, {"a": 0})
+        assert (table.version, library.store.drawer(DataDrawer).value(table.number)) == (1, {"a": 0})
 
 
 def test_a_key_twice_among_the_arguments_themselves_is_told_of_the_whole(world: World) -> None:

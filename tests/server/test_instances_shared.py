@@ -9,6 +9,7 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from commonplace.kinds.tables.data_drawer import DataDrawer
 from commonplace.library import Library
 from commonplace.server.auth import make_gate
 from commonplace.server.http import make_app
@@ -32,7 +33,7 @@ def test_a_server_serves_instances_that_another_has_made(tmp_path: Path) -> None
         _, key = tables.instances.create("front", tool_ids=["find", "add"])
         with served(make_app(there, make_gate(there, owner=OWNER))) as port:
             anyio.run(use, port, key)
-            assert library.tables.store.table_value(table.number, ("1",)) == {"name": "sencha"}
+            assert library.store.drawer(DataDrawer).value(table.number, ("1",)) == {"name": "sencha"}
             unknown = key.replace(f"_{space}_", f"_{space}x_")
             assert anyio.run(status, port, unknown) == 401
             tables.instances.update(tables.instances.find("front"), {"status": "disabled"})

@@ -47,7 +47,7 @@ def private(name: str) -> Any:
     if name.startswith("weak"):
         return rsa.generate_private_key(public_exponent=65537, key_size=1024)
     if name.startswith("ES"):
-        return ec.generate_private_key({"256": ec.SECP256R1, "384": ec.SECP384R1, "512": ec.SECP521R1}[name[2:5]]())
+        return ec.generate_private_key({"256": ec.SECP256R1, "384": ec.SECP384R1, "512": ec.SECP521R1}[name[2:5]]())  # type: ignore[abstract]
     if name.startswith("Ed"):
         return ed25519.Ed25519PrivateKey.generate()
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -81,7 +81,12 @@ def hmac_sha256(key: bytes, message: bytes) -> bytes:
 
 
 def static(key: str | None = None, algorithms: str = "RS256,ES256,EdDSA") -> Gate:
-    given = {"auth": "jwt", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE, "jwt_algorithms": algorithms}
+    given: dict[str, Any] = {
+        "auth": "jwt",
+        "jwt_issuer": ISSUER,
+        "jwt_audience": AUDIENCE,
+        "jwt_algorithms": algorithms,
+    }
     return make_gate(Settings(home=Path("unused"), jwt_key=key or pem("RS256"), **given))
 
 
@@ -208,12 +213,15 @@ def test_clocks_may_differ_by_half_a_minute() -> None:
 )
 def test_a_token_of_another_time_issuer_or_audience_is_nobodys(changed: dict[str, Any]) -> None:
     now = int(time.time())
-    moved = {k: now + int(v.total_seconds()) if isinstance(v, timedelta) else v for k, v in changed.items()}
+    moved: dict[str, Any] = {
+        k: now + int(v.total_seconds()) if isinstance(v, timedelta) else v for k, v in changed.items()
+    }
     assert admitted(static(), signed(**moved)) is None
 
 
 def test_a_subject_that_is_no_text_is_nobody() -> None:
-    for payload in ({**claims(), "sub": 7}, {**claims(), "iss": [ISSUER]}, [], 7):
+    payloads: list[Any] = [{**claims(), "sub": 7}, {**claims(), "iss": [ISSUER]}, [], 7]
+    for payload in payloads:
         token = by_hand({"alg": "HS256"}, json.dumps(payload).encode(), lambda m: hmac_sha256(SECRET.encode(), m))
         assert admitted(static(SECRET, "HS256"), token) is None
 
@@ -264,7 +272,7 @@ def test_a_public_key_is_never_taken_for_a_secret(issuer: Issuer) -> None:
     ]
     for form in forms:
         for header in ({"alg": "HS256"}, {"alg": "HS256", "kid": "RS256"}):
-            token = by_hand(header, json.dumps(claims()).encode(), lambda m, key=form: hmac_sha256(key, m))
+            token = by_hand(header, json.dumps(claims()).encode(), lambda m, key=form: hmac_sha256(key, m))  # type: ignore[misc]
             assert admitted(static(), token) is None
             assert admitted(following(issuer), token) is None
 
@@ -416,7 +424,7 @@ def test_a_key_that_cannot_be_asked_for_makes_nobody_log_in_again(issuer: Issuer
 )
 def test_an_issuer_that_cannot_be_read_is_a_503_with_a_sentence(issuer: Issuer, status: int, body: bytes) -> None:
     issuer.status, issuer.body = status, body
-    given = {"auth": "jwt", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE, "jwt_jwks_url": issuer.url}
+    given: dict[str, Any] = {"auth": "jwt", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE, "jwt_jwks_url": issuer.url}
     settings = Settings(home=Path("unused"), **given)
 
     async def unreachable(*_: Any) -> None:

@@ -94,7 +94,7 @@ async def over_http(address: str, headers: dict[str, str]) -> None:
     for era in ERAS:
         async with (
             httpx.AsyncClient(headers=headers, timeout=60) as http,
-            Client(streamable_http_client(address, http_client=http), mode=era) as client,
+            Client(streamable_http_client(address, http_client=http), mode=era) as client,  # type: ignore[arg-type]
         ):
             found = await client.call_tool("search", SEARCH)
             assert SAID in json.dumps(found.structured_content)

@@ -36,7 +36,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[schemathesis.BaseS
 def test_no_request_is_answered_with_a_failure_of_the_server(api: schemathesis.BaseSchema, name: str) -> None:
     @settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
     @given(case=api[f"/api/v1/tools/{name}"]["POST"].as_strategy())
-    def sent(case: schemathesis.Case) -> None:
+    def sent(case: schemathesis.Case) -> None:  # type: ignore[type-arg]
         case.call_and_validate(checks=[not_a_server_error])
 
     sent()

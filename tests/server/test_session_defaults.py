@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import httpx
 import pytest
 from websockets.sync.client import connect
+from websockets.typing import Subprotocol
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 SHORT = {"snippet_length": 20}
@@ -30,7 +31,7 @@ class Ask(Protocol):
 @contextmanager
 def over_websocket(address: str, query: str = "") -> Iterator[Ask]:
     place = address.replace("http://", "ws://").replace("/mcp", "/ws/knowledge")
-    with connect(f"{place}{query}", subprotocols=["mcp"]) as socket:
+    with connect(f"{place}{query}", subprotocols=[Subprotocol("mcp")]) as socket:
 
         def ask(method: str, params: dict[str, Any]) -> dict[str, Any]:
             socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))

@@ -20,6 +20,7 @@ import pytest
 from test_websocket import HELLO, opened, search
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
+from websockets.typing import Subprotocol
 
 from commonplace.library import Library
 from commonplace.model import Draft
@@ -29,7 +30,7 @@ from kit.forked import forked
 
 KEYS = {"COMMONPLACE_AUTH": "keys", "COMMONPLACE_ALLOW_WRITES": "1"}
 pytestmark = pytest.mark.parametrize("settings", [KEYS], indirect=True)
-MCP = {"Accept": "application/json, text/event-stream"}
+MCP: dict[str, Any] = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def diary(address: str, headers: dict[str, str], **query: str) -> Any:
 
 
 def session_of(address: str, headers: dict[str, str]) -> str:
-    hello = httpx.post(address, json=rpc("initialize", **HELLO), headers={**MCP, **headers})
+    hello = httpx.post(address, json=rpc("initialize", **HELLO), headers={**MCP, **headers})  # type: ignore[arg-type]
     assert hello.status_code == 200
     return str(hello.headers["mcp-session-id"])
 
@@ -157,7 +158,7 @@ def test_a_websocket_is_opened_with_a_key_and_closed_with_it(address: str, accou
     secret = accounts.create_key("bob", ("read",))
     with pytest.raises(InvalidStatus), connect(f"{place}?key={secret}&token={secret}"):
         pass
-    with connect(place, subprotocols=["mcp", f"bearer.{secret}"]) as socket:
+    with connect(place, subprotocols=[Subprotocol("mcp"), Subprotocol(f"bearer.{secret}")]) as socket:
         assert socket.subprotocol == "mcp"
         opened(socket)
         assert search(socket)["result"]["isError"] is False

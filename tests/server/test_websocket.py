@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin, Subprotocol
 
 from commonplace.server.auth import make_gate
 from commonplace.server.calls import run
@@ -27,7 +28,7 @@ from kit.answers import present
 from serving import served
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-ENVELOPE = {
+ENVELOPE: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -60,7 +61,7 @@ def search(socket: ClientConnection, id: int = 2, **meta: Any) -> dict[str, Any]
 
 @pytest.mark.parametrize("profile", ["", "/commonplace"])
 def test_a_client_of_the_handshake_era_is_served(place: str, profile: str) -> None:
-    with connect(place + profile, subprotocols=["mcp"]) as socket:
+    with connect(place + profile, subprotocols=[Subprotocol("mcp")]) as socket:
         assert socket.subprotocol == "mcp"
         hello = opened(socket)
         assert "2 notes" in hello["instructions"]
@@ -131,7 +132,7 @@ def test_what_is_no_message_is_answered_so_that_nobody_waits(
 
 
 def test_a_page_of_another_site_is_refused(place: str) -> None:
-    with pytest.raises(InvalidStatus) as refused, connect(place, origin="https://evil.example"):
+    with pytest.raises(InvalidStatus) as refused, connect(place, origin=Origin("https://evil.example")):
         pass
     assert refused.value.response.status_code == 403
 

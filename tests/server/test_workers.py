@@ -24,7 +24,7 @@ def test_what_a_task_gives_is_what_its_caller_gets() -> None:
         workers = WorkerThreads(2)
         assert await workers.run(lambda: 7) == 7
         with pytest.raises(KeyError):
-            await workers.run(lambda: {}["nothing"])
+            await workers.run(lambda: {}["nothing"])  # type: ignore[index]
         assert await workers.run(threading.get_ident) != threading.get_ident()
         workers.close()
         with pytest.raises(RuntimeError):

@@ -9,6 +9,7 @@ from typing import Any
 from contents import CUES, STOCK
 from recorder import Recorder
 
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.kinds.tables.tools.types import bound_tool
 
 IMAGE = {"data": base64.b64encode(b"picture").decode(), "mime_type": "image/png"}
@@ -218,7 +219,7 @@ def _bound(call: Recorder, table_id: str) -> dict[str, str]:
     call("tables", "search_reindex", table_id=table_id)
     _index(call)
     call("tables", "search_status", table_id=table_id)
-    rows = {row.id: row for row in call.library.store.tools()}
+    rows = {row.id: row for row in call.library.store.drawer(TableDrawer).tools()}
     for kind, calls in BOUND_CALLS.items():
         for arguments in calls:
             call.carry_out("tables", bound_tool(rows[tool_ids[kind]]), arguments)

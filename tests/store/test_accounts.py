@@ -23,7 +23,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace import library
+from commonplace import space
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.store import accounts as room
 from commonplace.store.postgres import PostgresAccounts
@@ -187,7 +187,7 @@ def test_a_name_that_is_no_space_is_refused(accounts: Accounts, name: str) -> No
 
 
 def test_users_are_named_as_spaces_are() -> None:
-    assert room._NAME.pattern == library._SPACE.pattern
+    assert room._NAME.pattern == space._SPACE.pattern
 
 
 def test_what_cannot_be_done_is_said_and_nothing_is_written(accounts: Accounts) -> None:

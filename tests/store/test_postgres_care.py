@@ -21,6 +21,8 @@ from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.memories.drawer import EntryRows
+from commonplace.kinds.tables.data_drawer import DataDrawer
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
@@ -201,12 +203,13 @@ def test_a_backup_of_one_kind_of_store_is_taken_up_by_the_other(tmp_path: Path, 
     other.restore(tmp_path / "backup.db")
     assert content(other) == before
     assert other.check() == []
-    assert other.drawer(Items).put([prepare(Draft("note", "next", body="n"))])[0].id == before[21] + 1
-    number = other.tables()[0].number
-    other.put_table_value(number, ("c",), {"more": ["x" * 5000] * 3})
-    assert other.table_written(number).version == 2
-    assert other.add_table(replace(other.tables()[0], id="u", name="u")).number > number
-    other.drop_table(number)
+    assert other.put([prepare(Draft("note", "next", body="n"))])[0].id == before[21] + 1
+    rows = other.drawer(TableDrawer)
+    number = rows.tables()[0].number
+    other.drawer(DataDrawer).put(number, ("c",), {"more": ["x" * 5000] * 3})
+    assert rows.table_written(number).version == 2
+    assert rows.add_table(replace(rows.tables()[0], id="u", name="u")).number > number
+    rows.drop_table(number)
     for store in (one, other):
         store.close()
 

@@ -56,7 +56,7 @@ def _standby(primary: Server, folder: Path) -> Server:
         os.chown(folder, NOBODY, NOBODY)
     source = primary.url("postgres", "postgres")
     command = [primary.bin / "pg_basebackup", "-D", folder / "data", "-R", "-c", "fast", "--no-sync", "-d", source]
-    _run(command, timeout=START_S)
+    _run(command, timeout=START_S)  # type: ignore[arg-type]
     port = _free_port()
     standby = replace(primary, folder=folder, port=port, process=_launch(primary.bin, folder, port))
     _await(standby)

@@ -96,7 +96,7 @@ def as_application(space: str | None) -> psycopg.Connection[Any]:
 
 def count(connection: psycopg.Connection[Any], table: str) -> int:
     row = connection.execute(sql.SQL("select count(*) from {}").format(sql.Identifier(table))).fetchone()
-    return int(row[0])
+    return int(row[0])  # type: ignore[index]
 
 
 # 1

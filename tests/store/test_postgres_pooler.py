@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -84,7 +85,7 @@ def _serving(found: str, folder: Path, server: Server, own: int) -> Iterator[Poo
     ini = _INI.format(port=server.port, own=own, folder=folder, connections=CONNECTIONS)
     (folder / "ini").write_text(ini, encoding="ascii")
     folder.chmod(0o755)
-    who = {"user": NOBODY, "group": NOBODY} if os.geteuid() == 0 else {}
+    who: dict[str, Any] = {"user": NOBODY, "group": NOBODY} if os.geteuid() == 0 else {}
     with (folder / "log").open("wb") as log:
         command = [found, "-q", str(folder / "ini")]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **who)

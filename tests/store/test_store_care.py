@@ -208,7 +208,7 @@ def test_a_backup_with_what_is_not_ours_is_refused_whole(tmp_path: Path, backend
         fill(other)
         other.backup(source)
     with apsw.Connection(str(source)) as connection:
-        connection.create_scalar_function("fold", str, 1, deterministic=True)
+        connection.create_scalar_function("fold", str, 1, deterministic=True)  # type: ignore[arg-type]
         connection.execute(sql)
     with closing(store):
         store.drawer(Items).put([prepare(replace(TEA, key="here"))])
@@ -381,7 +381,7 @@ def test_a_row_that_is_no_text_or_no_json_any_more_is_a_damaged_file(sqlite: Sql
     """A flipped bit in a text is no damage to SQLite. Whoever comes across it is told what to do."""
     fill(sqlite)
     with apsw.Connection(str(sqlite.path)) as connection:
-        connection.create_scalar_function("fold", str, 1, deterministic=True)
+        connection.create_scalar_function("fold", str, 1, deterministic=True)  # type: ignore[arg-type]
         connection.execute(sql)
 
     def read() -> None:
@@ -521,7 +521,7 @@ UNSTORABLE = [
     (replace(TEA, metadata={"k": {1, 2}}), "set, which JSON cannot"),
     (replace(TEA, metadata={"k": range(3)}), "range, which JSON cannot"),
     (replace(TEA, metadata={"k": 10**5000}), "digits"),
-    (replace(TEA, metadata={1: 2}), "names are strings"),
+    (replace(TEA, metadata={1: 2}), "names are strings"),  # type: ignore[dict-item]
     (replace(TEA, key=""), "needs a key"),
     (replace(TEA, kind="nothing"), "no kind"),
     (replace(TEA, format="\0"), "U\\+0000"),

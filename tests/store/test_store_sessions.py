@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -148,13 +149,18 @@ def test_of_several_processes_one_gives_an_item_out_as_unseen(backend: str, tmp_
     store = open_store(backend, tmp_path)
     add(store, "s")
     command = [sys.executable, "-c", CLAIMER, place_of(backend, tmp_path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
     claimers = [subprocess.Popen(command, **pipes) for _ in range(3)]
     for claimer in claimers:
-        assert claimer.stdout.readline() == "ready\n"
+        assert claimer.stdout.readline() == "ready\n"  # type: ignore[union-attr]
     for claimer in claimers:
-        claimer.stdin.write("go\n")
-        claimer.stdin.flush()
+        claimer.stdin.write("go\n")  # type: ignore[union-attr]
+        claimer.stdin.flush()  # type: ignore[union-attr]
     answers = [claimer.communicate(timeout=90) for claimer in claimers]
     assert [error for _, error in answers] == [""] * 3
     claimed = sorted(int(line) for said, _ in answers for line in said.split())

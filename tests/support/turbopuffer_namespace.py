@@ -236,7 +236,7 @@ def _query_text(query: Any, settings: Mapping[str, Any]) -> Any:
     if not isinstance(query, list if tokens else str):
         raise BadRequest(f"a query of this attribute is {'an array of tokens' if tokens else 'a string'}")
     text = " ".join(query) if tokens else query
-    if len(text.encode()) > LONGEST_QUERY:
+    if len(text.encode()) > LONGEST_QUERY:  # type: ignore[union-attr]
         raise BadRequest(f"a full-text query has at most {LONGEST_QUERY} bytes")
     return query
 

@@ -87,7 +87,7 @@ def fits(kind: str, value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and (kind == "int" or value >= 0)
     if kind == "uuid":
         return is_uuid(value)
-    return isinstance(value, {"bool": bool, "float": (int, float)}.get(kind, str))
+    return isinstance(value, {"bool": bool, "float": (int, float)}.get(kind, str))  # type: ignore[arg-type]
 
 
 def is_uuid(value: object) -> bool:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -191,7 +192,8 @@ def test_passages_of_any_source_quote_and_cover_it(language: str, parts: list[st
 def test_contents_of_any_source_lie_inside_each_other(language: str, times: int, sign: str, ends: bool) -> None:
     body = (SOURCES[language] * times).replace("\n", f"{sign}\n")
     body = body if ends else body.rstrip()
-    lines, around = split_lines(body), []
+    lines = split_lines(body)
+    around: list[Any] = []
     for one in contents(body, language):
         around = [*around[: one.level - 1], one]
         assert one.path == tuple(outer.title for outer in around)

@@ -358,7 +358,7 @@ class Paging(RuleBasedStateMachine):
 
 def test_pages_tile_whatever_happens_between_them(filled: Library) -> None:
     machine = type("Machine", (Paging,), {"library": filled})
-    case = machine.TestCase
+    case = machine.TestCase  # type: ignore[attr-defined]
     case.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
     case("runTest").runTest()
 
@@ -411,14 +411,19 @@ with Library.open(folder, sys.argv[2], settings) as library:
 @pytest.mark.timeout(110)
 def test_processes_that_share_a_session_never_give_an_item_out_twice(library: Library, tmp_path: Path) -> None:
     library.put_many(DRAFTS)
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
     place = [str(tmp_path), library.folder.name, library.settings.store]
     readers = [subprocess.Popen([sys.executable, "-c", READER, *place], **pipes) for _ in range(3)]
     for reader in readers:
-        assert reader.stdout.readline() == "ready\n"
+        assert reader.stdout.readline() == "ready\n"  # type: ignore[union-attr]
     for reader in readers:
-        reader.stdin.write("go\n")
-        reader.stdin.flush()
+        reader.stdin.write("go\n")  # type: ignore[union-attr]
+        reader.stdin.flush()  # type: ignore[union-attr]
     answers = [reader.communicate(timeout=90) for reader in readers]
     assert [error for _, error in answers] == [""] * 3
     given_out = [uri for said, _ in answers for uri in said.split()]

@@ -62,7 +62,7 @@ ATTACKS = [
     '" autofocus onfocus="alert(1)',
 ]
 MARKDOWN = st.lists(
-    st.sampled_from(ATTACKS) | st.text(st.characters(exclude_categories=("Cs",)), max_size=30), max_size=6
+    st.sampled_from(ATTACKS) | st.text(st.characters(exclude_categories=["Cs"]), max_size=30), max_size=6
 )
 LOADING = {
     "src",
@@ -171,10 +171,10 @@ def test_no_title_name_tag_property_or_question_is_markup(attack: str, library: 
     path, _, query = item_path(item.uri).partition("?")
     frame = None
     pages = [(search, "/", {}), (search, "/", {"q": f"kettle {text}"}), (search, "/", {"tag": text})]
-    pages.append((read, path, {"q": text}) if not query else (search, "/", {}))
+    pages.append((read, path, {"q": text}) if not query else (search, "/", {}))  # type: ignore[arg-type]
     for screen, at, asked in pages:
         seen = visit(library, at, **asked)
-        html = rendered(screen(library, seen), seen)  # type: ignore[arg-type]
+        html = rendered(screen(library, seen), seen)
         body = html[html.index("<main") : html.index("</footer>")]
         elements = Elements(body).found
         for tag, attributes in elements:

@@ -171,7 +171,7 @@ def test_a_job_that_fails_says_why_and_a_name_runs_once(jobs: PageJobs, library:
     assert finish(jobs, "a").problem == "The disk went away."
     jobs.start("default", "b", "B", break_down)
     assert "failed unexpectedly" in finish(jobs, "b").problem
-    waiting = jobs.start("default", "c", "C", lambda library, progress: str(time.sleep(0.2)))
+    waiting = jobs.start("default", "c", "C", lambda library, progress: str(time.sleep(0.2)))  # type: ignore[func-returns-value]
     assert jobs.start("default", "c", "C", fail) is waiting
     finish(jobs, "c")
     assert [job.name for job in jobs.of("default")] == ["c", "b", "a"]

@@ -25,6 +25,7 @@ from commonplace.kinds.knowledge.kinds import KIND_OF, SOURCES
 from commonplace.kinds.knowledge.records import RecordOutcome, References, put_record, records
 from commonplace.kinds.memories.entry_imports import Imported
 from commonplace.kinds.memories.tools.entry_json import export_lines, import_file
+from commonplace.kinds.tables import has_tables
 from commonplace.library import Library
 from commonplace.model import Item
 
@@ -232,7 +233,7 @@ def export_everything(library: Library, target: str) -> None:
 def import_everything(library: Library, source: IO[str]) -> None:
     """Import what `export everything` wrote."""
     click.echo(f"Imported: {counted(library.import_(source), 'item')}")
-    for instance in library.store.instances():
+    for instance in library.tables.instance_rows.instances() if has_tables(library.store) else ():
         if not instance.hint:
             makes = f"`{ours(f'tables instance update {instance.name} --rotate-key')}` makes"
             click.echo(f"The instance {instance.name} has no key yet: {makes} one.", err=True)

@@ -14,13 +14,13 @@ import click
 from commonplace.cli.common import painted, with_library
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.kinds.tables.jobs import MOST_ATTEMPTS
+from commonplace.kinds.tables.rows import TableRow
 from commonplace.kinds.tables.table_catalog import TYPES
 from commonplace.kinds.tables.tools import PROFILE
 from commonplace.kinds.tables.tools.bound import search_tool
 from commonplace.kinds.tables.tools.types import run_tool
 from commonplace.library import Library
 from commonplace.model import JSON
-from commonplace.store.table_rows import TableRow
 from commonplace.tools.tool import Call
 
 TOOLS = {tool.name: tool for tool in PROFILE.tools}
@@ -328,7 +328,7 @@ def reindex(library: Library, name: str, force: bool, wait: bool, as_json: bool)
     table = _table_of(library, name)
     answer = call(library, "search_reindex", table_id=table.id, force=force)
     if wait:
-        while library.tables.store.table_jobs(table.number):
+        while library.tables.job_rows.jobs(table.number):
             if not library.tables.jobs.step(table.number):
                 _check_failed(library, table.number)
                 time.sleep(WAIT_S)  # another process is at it, or it pauses after a failure
@@ -338,7 +338,7 @@ def reindex(library: Library, name: str, force: bool, wait: bool, as_json: bool)
 
 
 def _check_failed(library: Library, table: int) -> None:
-    for job in library.tables.store.table_jobs(table):
+    for job in library.tables.job_rows.jobs(table):
         if job.attempts >= MOST_ATTEMPTS:
             raise InvalidInput(f"Indexing failed: {job.error}")
 

@@ -13,6 +13,7 @@ from commonplace.errors import Unavailable
 from commonplace.index.followers import WordReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.model import Filter
+from commonplace.search.hiding import hidden_items
 from commonplace.search.request import Request
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag, micros
@@ -66,8 +67,8 @@ class Scopes:
         return () if told else self._store.drawer(Outdated).superseded()
 
     def _hidden(self, filter: Filter) -> Ids | None:
-        """Return the nodes of tables that only their own search tools show."""
-        return self._store.hidden_nodes() if not filter.kinds or "table" in filter.kinds else None
+        """Return the items that only the searches of their own kind show."""
+        return hidden_items(self._store, filter.kinds)
 
     def _unasked(self, filter: Filter) -> Ids | None:
         """Return the documents of folders that are searched only when named, if the filter does not name them."""

@@ -22,8 +22,10 @@ from mcp.server.subscriptions import (
 from mcp.shared.subscriptions import event_to_notification
 
 from commonplace.errors import CommonplaceError
+from commonplace.kinds.tables import LISTED
 from commonplace.library import Library
 from commonplace.server.libraries import Libraries
+from commonplace.store.stored_settings import StoredSettings
 from commonplace.tools.profile import ListName, Lists, Profile
 
 log = logging.getLogger(__name__)
@@ -136,8 +138,7 @@ class _Watch:
 
     def _look(self, library: Library) -> list[ListName]:
         """Return the lists that changed since the last look. The log tells first whether anything can have."""
-        state: Callable[[], int] = getattr(library.store, "tables_state", lambda: 0)
-        number = (library.store.last_change(), state())
+        number = (library.store.last_change(), int(library.store.drawer(StoredSettings).get(LISTED) or 0))
         if number == self._number:
             return []
         now = {name: fingerprint(library) for name, fingerprint in self._lists.items()}

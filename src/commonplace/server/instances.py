@@ -16,7 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from commonplace import __version__
-from commonplace.kinds.tables import Tables
+from commonplace.kinds.tables.json_tables import Tables
+from commonplace.kinds.tables.rows import InstanceRow, ToolRow
 from commonplace.kinds.tables.tool_instances import space_of
 from commonplace.kinds.tables.tools.types import bound_tool
 from commonplace.library import Library
@@ -44,7 +45,6 @@ from commonplace.server.stdio import end_signals
 from commonplace.server.transport import ProfileEndpoint
 from commonplace.space import space_folder
 from commonplace.store.opening import has_space
-from commonplace.store.table_rows import InstanceRow, ToolRow
 from commonplace.tools.profile import Lists, Profile, Registry
 from commonplace.tools.tool import Tool
 

@@ -7,9 +7,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from commonplace.model import JSON, Change, IndexedItem
 from commonplace.store.session import D, StoreSession
 
@@ -46,10 +43,6 @@ class Store(Protocol):
 
         Blocks may be nested: an inner one that raises is undone alone.
         """
-        ...
-
-    def hidden_nodes(self) -> NDArray[np.int64]:
-        """Return the item ids of table nodes that are indexed for search tools alone."""
         ...
 
     # the log

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from commonplace.model import JSON
 from commonplace.store.filters import fold_value
-from commonplace.store.places import around, scope_hash
 
 _TAGGED = frozenset({"note", "media", "conversation"})
 """Kinds that are found by their tags. Characters and prompts have them in their text."""
 
 PROPERTIES = "properties"
 """The field of a document that holds its front matter as it is written."""
+
+LONGEST_HASH = 24
+KEPT = 1_000
+"""Places in tables whose hashes are kept at hand: what is indexed together is mostly inside the same ones."""
 
 _FACETS = {"media": ("media_type",), "message": ("sender", "role")}
 
@@ -37,6 +42,18 @@ def _places(fields: Mapping[str, JSON]) -> tuple[str, ...]:
     scopes = (f"scope:{scope_hash(place)}" for place in around(str(pointer)))
     properties = (f"{name}:{fields[name]}" for name in ("project", "generation", "node"))
     return (*properties, *scopes)
+
+
+def around(pointer: str) -> list[str]:
+    """Return every place a pointer is inside of, the whole value first, itself last. The pointer is a valid one."""
+    parts = pointer.split("/")
+    return ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+
+
+@lru_cache(KEPT)
+def scope_hash(pointer: str) -> str:
+    """Return a place in a table as indexes know it: hexadecimal digits, as keys may be long."""
+    return hashlib.sha256(pointer.encode("utf-8")).hexdigest()[:LONGEST_HASH]
 
 
 def words_of(kind: str, fields: Mapping[str, JSON], tags: Sequence[str]) -> str:

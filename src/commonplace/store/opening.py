@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from commonplace.settings import BadSetting, Settings
+from commonplace.store.base import Store
 from commonplace.store.sqlite.store import SqliteStore
-from commonplace.store.table_base import TableStore
 
 if TYPE_CHECKING:  # psycopg is an extra, and takes a moment to load; most commands know no users
     from commonplace.store.postgres import PostgresAccounts, PostgresStore
@@ -19,7 +19,7 @@ DATABASE = "library.db"
 AnyAccounts: TypeAlias = "Accounts | PostgresAccounts"
 
 
-def open_store(settings: Settings, folder: Path) -> TableStore:
+def open_store(settings: Settings, folder: Path) -> Store:
     """Return the store of a space, which has the name of its folder, made where there is none."""
     if not settings.store:
         _make(folder)

@@ -277,8 +277,8 @@ def test_answers_are_those_of_the_local_index(
         remote.put_many(corpus)
         remote.embed()
         for mode in ("lexical", "semantic", "hybrid"):
-            there = remote.search(asked, mode=mode, filter=filter, limit=50).hits  # type: ignore[arg-type]
-            here = local.search(asked, mode=mode, filter=filter, limit=50).hits  # type: ignore[arg-type]
+            there = remote.search(asked, mode=mode, filter=filter, limit=50).hits
+            here = local.search(asked, mode=mode, filter=filter, limit=50).hits
             assert {hit.uri for hit in there} == {hit.uri for hit in here}
             scores = {hit.uri: hit.score for hit in here}
             for hit in there:

@@ -78,11 +78,11 @@ def test_many_queries_are_answered_from_one_moment_and_in_order(client: turbopuf
         {"rank_by": ("vector", "ANN", [0.0, 1.0]), "top_k": 1, "include_attributes": ["n"]},
         {"rank_by": ("n", "asc"), "top_k": 5},
     ]
-    first, second = client.namespace("n").multi_query(queries=queries).results  # type: ignore[arg-type]
+    first, second = client.namespace("n").multi_query(queries=queries).results
     assert [(row.id, row.n) for row in first.rows or ()] == [(2, 2)]
     assert [row.id for row in second.rows or ()] == [1, 2]
     with pytest.raises(turbopuffer.BadRequestError):
-        client.namespace("n").multi_query(queries=queries * 9)  # type: ignore[arg-type]
+        client.namespace("n").multi_query(queries=queries * 9)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_condition_is_asked_of_what_is_there(server: TurbopufferServer, client
 def test_a_namespace_is_made_by_rows_alone(client: turbopuffer.Turbopuffer) -> None:
     for write in ({"deletes": [1]}, {"schema": {"n": "int"}}):
         with pytest.raises(turbopuffer.NotFoundError):
-            client.namespace("n").write(**write)  # type: ignore[arg-type]
+            client.namespace("n").write(**write)
 
 
 def test_a_key_may_lack_the_right_to_list(server: TurbopufferServer, client: turbopuffer.Turbopuffer) -> None:

@@ -210,7 +210,7 @@ def histories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("histories")
-class TestHistories(Histories.TestCase):
+class TestHistories(Histories.TestCase):  # type: ignore[misc, valid-type]
     settings = settings(max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 

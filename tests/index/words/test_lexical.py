@@ -210,7 +210,7 @@ def test_a_store_older_than_its_index_has_it_rebuilt(tmp_path: Path, embedded: b
     if embedded:
         library.embed()
     assert len(uris(library, "later")) >= 20
-    library.store.restore(backup)  # type: ignore[attr-defined]
+    library.store.restore(backup)
     assert "notes://later1" not in uris(library, "later")
     assert sorted(uri for uri in uris(library, "tea") if "later" not in uri) == EXPECTED
     assert library.doctor() == []

@@ -62,7 +62,7 @@ def test_tags_of_front_matter_and_text_filter(library: Library, root: Path, tag:
     read(library, root, "Leases of another kind.\n", "other.md")
     assert [hit.uri for hit in found(library, "leases", tags=(tag,))] == ["docs://notes/locks.md"]
     answer = SEARCH.call(Call(library), {"query": "leases", "tags": [tag]})
-    assert [record["uri"] for record in answer["results"]] == ["docs://notes/locks.md"]
+    assert [record["uri"] for record in answer["results"]] == ["docs://notes/locks.md"]  # type: ignore[index]
 
 
 def test_times_are_those_of_the_front_matter_and_the_rest_is_metadata_with_its_types(

@@ -202,7 +202,7 @@ def test_a_script_in_every_field_is_text() -> None:
     script = "<script>alert('x')</script>"
     names = ("name", "description", "personality", "scenario", "first_mes", "mes_example", "system_prompt", "creator")
     card = dict.fromkeys(names, script) | {"tags": [script], "alternate_greetings": [script], script: script}
-    card["character_book"] = {"name": script, "entries": [{"keys": [script], "content": script, "name": script}]}
+    card["character_book"] = {"name": script, "entries": [{"keys": [script], "content": script, "name": script}]}  # type: ignore[assignment]
     record = read(json.dumps({"data": card}).encode(), "a.json")
     assert record["name"] == record["first_message"] == record["tags"][0] == record["alternate_greetings"][0] == script
     assert record["lorebook"]["entries"][0]["content"] == script

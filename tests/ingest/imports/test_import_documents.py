@@ -108,7 +108,7 @@ def endless(data: bytes, page: int, words: bytes = b"") -> bytes:
         form[NameObject("/Subtype")] = NameObject("/Form")
         form[NameObject("/Resources")] = resources
         forms = DictionaryObject({NameObject("/Next"): writer._add_object(form)})
-        resources = DictionaryObject({NameObject("/Font"): resources["/Font"], NameObject("/XObject"): forms})
+        resources = DictionaryObject({NameObject("/Font"): resources["/Font"], NameObject("/XObject"): forms})  # type: ignore[index]
     content = DecodedStreamObject()
     content.set_data(b"/Next Do")
     writer.pages[page][NameObject("/Contents")] = writer._add_object(content)

@@ -399,7 +399,7 @@ def test_an_export_is_read_out_of_its_archive(store: SqliteStore, tmp_path: Path
         "chat.html": "<html>",
         "__MACOSX/x.json": "{}",
     }
-    path.write_bytes(zipped(files))
+    path.write_bytes(zipped(files))  # type: ignore[arg-type]
     done = imported(store, "chats", path)
     assert done.line() == "created 2, updated 0, unchanged 0, skipped 3, failed 0"
     assert done.items[0]["path"] == f"{path}/conversations.json"
@@ -693,7 +693,7 @@ def test_everything_goes_into_an_empty_home_and_comes_out_the_same(store: Sqlite
         other.close()
 
 
-_text = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=20)
+_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 _title = _text.filter(str.strip)
 _notes = st.fixed_dictionaries(
     {"kind": st.just("note"), "title": _title, "body": _text},

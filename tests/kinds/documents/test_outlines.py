@@ -116,7 +116,7 @@ def test_documents_of_an_older_library_are_outlined_when_first_asked_for(tmp_pat
     with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
         library.put(document("b.md"))
         library.put(document("c.md", body="---\ntitle: Given\n---\nwords\n"))
-        with library.store._database.writing() as db:  # as a library was before it had outlines
+        with library.store._database.writing() as db:  # type: ignore[attr-defined]  # as a library was before it had outlines  # type: ignore[attr-defined]
             db.execute("delete from outlines; delete from headings")
         page = library.store.drawer(Outlines).page("docs", limit=9, offset=0)[0]
         rows = library.documents.reading.with_outlines({row.item_id: row for row in page})

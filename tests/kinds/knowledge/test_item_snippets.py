@@ -13,7 +13,7 @@ import pytest
 
 from commonplace.index.words.lexical_query import LexicalQuery
 from commonplace.kinds.knowledge import item_snippets
-from commonplace.kinds.knowledge.item_snippets import MOST_MATCHES, AnalyzedQuery, Snippets
+from commonplace.kinds.knowledge.item_snippets import MOST_MATCHES, AnalyzedQuery, Snippets  # type: ignore[attr-defined]
 from commonplace.text.matches import Matcher
 from commonplace.text.terms import Term
 

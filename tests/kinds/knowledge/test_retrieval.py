@@ -45,7 +45,7 @@ def test_a_window_never_passes_its_budget_and_is_a_slice(
     body, chunks = given
     index = data.draw(st.integers(0, len(chunks) - 1))
     at = data.draw(st.none() | st.integers(0, len(body)))
-    wish = Wish(mode=mode, budget=budget, sibling_window=window)
+    wish = Wish(mode=mode, budget=budget, sibling_window=window)  # type: ignore[arg-type]
     read = read_body(body, chunks, Anchor(index, at, "loc"), wish, ())
     assert math.ceil(len(read.content) / budget.chars_per_token) <= budget.max_tokens
     assert read.content in body

@@ -108,7 +108,7 @@ def test_versions_rise_by_one_with_each_write(library: Library) -> None:
         assert revised.version == version
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("nan"), b"x", {1}, reduce(lambda a, _: [a], range(2000), [])])
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), b"x", {1}, reduce(lambda a, _: [a], range(2000), [])])  # type: ignore[arg-type, return-value]
 def test_a_patch_that_is_no_json_is_refused_in_a_sentence(library: Library, value: Any) -> None:
     library.memories.store([New("t", "agent", "tea", metadata={"k": 1})])
     with pytest.raises(InvalidInput, match=r"^The metadata of memory '1' "):

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from commonplace.errors import CommonplaceError
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.kinds.tables.tools import PROFILE
 from commonplace.kinds.tables.tools.types import run_tool
 from commonplace.library import Library
@@ -37,7 +38,7 @@ class Calls:
 
     def table(self, data: Any, name: str = "t", **more: Any) -> str:
         """A table of some data; returns its id."""
-        if not self.library.tables.store.projects():
+        if not self.library.store.drawer(TableDrawer).projects():
             self("project_create", name="p")
         answer = self("table_create", project_id="p", name=name, data=data, **more)
         assert "table" in answer, answer

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.tables.pointers import is_inside, parse, relative, render
-from commonplace.store.places import around
+from commonplace.store.facets import around
 
-keys = st.text(st.characters(exclude_categories=("Cs",)), max_size=8).filter(lambda key: key != "-")
+keys = st.text(st.characters(exclude_categories=["Cs"]), max_size=8).filter(lambda key: key != "-")
 tokens = st.lists(st.one_of(keys, st.sampled_from(["", "~", "/", "~1", "~01", "0", "a/b"])), max_size=6).map(tuple)
 
 

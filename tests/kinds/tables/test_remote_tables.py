@@ -25,6 +25,7 @@ from commonplace.index.turbopuffer import send as turbopuffer_send
 from commonplace.index.turbopuffer import wire as turbopuffer_wire
 from commonplace.index.turbopuffer.service_settings import Naming
 from commonplace.kinds.tables import jobs, states
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from commonplace.store.stored_settings import StoredSettings
@@ -386,7 +387,7 @@ def test_whatever_is_written_and_whatever_fails_an_answer_is_what_the_data_says_
 ) -> None:
     data, path, searchable, steps = world
     server.forgive()
-    if calls.library.tables.store.tables():
+    if calls.library.store.drawer(TableDrawer).tables():
         calls("table_delete", table_id="t")
     calls.table(data, searchable=searchable)
     calls.tool("search", path)

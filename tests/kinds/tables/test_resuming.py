@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from table_calls import Calls, check_hit
 
+from commonplace.kinds.tables.data_drawer import DataDrawer
 from commonplace.kinds.tables.indexing import Walk
+from commonplace.kinds.tables.node_drawer import JobDrawer, NodeDrawer
 from commonplace.kinds.tables.nodes import ChunkSizes, Rules
 from commonplace.kinds.tables.pointers import parse, render, tokens
 from commonplace.store.items import Items
@@ -22,15 +24,15 @@ HUGE = "9" * 5000
 def test_a_cursor_of_an_object_begins_a_list_anew(calls: Calls, rows: list[Any], key: str) -> None:
     calls.table({"a": rows}, searchable=False)
     calls.tool("search", "/a")
-    store = calls.library.tables.store
+    store = calls.library.store
     table = calls.library.tables.table("t")
-    (dirty,) = store.dirty_of(table.number)
-    store.change_dirty(dirty._replace(cursor=render(("a", key, "y"))))
+    (dirty,) = store.drawer(NodeDrawer).dirty_of(table.number)
+    store.drawer(NodeDrawer).change_dirty(dirty._replace(cursor=render(("a", key, "y"))))
     calls.settle()
-    assert (store.table_jobs(), store.dirty_of(table.number)) == ([], [])
-    walk = Walk(store, table.number, Rules(ChunkSizes()))
+    assert (store.drawer(JobDrawer).jobs(), store.drawer(NodeDrawer).dirty_of(table.number)) == ([], [])
+    walk = Walk(store.drawer(DataDrawer), table.number, Rules(ChunkSizes()))
     expected = {render(node.tokens) for node in walk.nodes(("a",))}
-    held = store.drawer(Items).get(store.nodes_at(table.id, 1, "/a").items.tolist())
+    held = store.drawer(Items).get(store.drawer(NodeDrawer).nodes_at(table.id, 1, "/a").items.tolist())
     assert {item.fields["pointer"] for item in held} == expected
     again = walk.nodes(("a",), after=("a", key, "y"))
     assert [node.tokens for node in again if len(node.tokens) > 1] == [
@@ -81,7 +83,7 @@ def test_work_left_at_a_dash_is_done_by_a_job(calls: Calls, monkeypatch: pytest.
     assert calls.hits("dash")[0]["json_path"] == "/-"
     assert calls("search_status", tool_id="search")["tools"][0]["search_index"]["status"] in ("indexing", "ready")
     calls.settle()
-    assert calls.library.tables.store.table_jobs() == []
+    assert calls.library.store.drawer(JobDrawer).jobs() == []
 
 
 def test_every_stored_pointer_is_read_without_asking_whether_one_may_say_it() -> None:
@@ -103,8 +105,8 @@ def test_members_are_named_by_their_own_keys(calls: Calls, key: str, value: str)
 
 def indexed(calls: Calls, table: str) -> set[tuple[str, str]]:
     """Every place of a table that is indexed, and what of it."""
-    row, store = calls.library.tables.table(table), calls.library.tables.store
-    ids = store.nodes_at(row.id, row.generation, "").items.tolist()
+    row, store = calls.library.tables.table(table), calls.library.store
+    ids = store.drawer(NodeDrawer).nodes_at(row.id, row.generation, "").items.tolist()
     return {(str(item.fields["pointer"]), item.body or "") for item in store.drawer(Items).get(ids, body=True)}
 
 
@@ -122,10 +124,10 @@ def test_the_end_of_a_long_list_is_indexed_at_once_however_long_it_is(calls: Cal
     table = calls.library.tables.table("t")
     assert table.size > 256 * 1024
     calls.run("create", elements=[{"content": {"name": "the newest of all"}}])
-    assert calls.library.tables.store.dirty_of(table.number) == []
+    assert calls.library.store.drawer(NodeDrawer).dirty_of(table.number) == []
     assert calls.hits("newest of all")[0]["json_path"] == "/600"
     calls.run("delete", keys=[600, 590])
-    assert calls.library.tables.store.dirty_of(table.number) == []
+    assert calls.library.store.drawer(NodeDrawer).dirty_of(table.number) == []
     del rows[590]
     calls.table({"rows": rows}, "same", searchable=True)
     calls.settle()

@@ -16,6 +16,7 @@ import pytest
 from table_calls import Calls
 
 from commonplace.errors import NotFound
+from commonplace.kinds.tables.data_drawer import DataDrawer
 from commonplace.kinds.tables.searching import TableSearch
 from commonplace.model import Filter
 from commonplace.store.listing import Listing
@@ -25,7 +26,7 @@ def test_noting_the_model_keeps_what_was_written_meanwhile(calls: Calls) -> None
     calls.table({"a": "words"})
     tables = calls.library.tables
     sizes = tables.table("t").basis.partition(";")[0]
-    tables.store.change_table(replace(tables.table("t"), basis=f"{sizes};"))
+    tables.rows.change_table(replace(tables.table("t"), basis=f"{sizes};"))
     seen = tables.table("t")
     calls("table_update", table_id="t", data={"a": "other words"})
     calls.settle()
@@ -43,7 +44,7 @@ def test_tidying_up_keeps_what_was_written_meanwhile(calls: Calls) -> None:
     while tables.table("t").leaving is None:
         assert tables.jobs.step()
     seen = tables.table("t")
-    (job,) = tables.store.table_jobs()
+    (job,) = tables.job_rows.jobs()
     calls("table_update", table_id="t", data={"a": "other words"})
     for _ in range(3):
         tables.jobs._tidy(job, seen)
@@ -92,7 +93,11 @@ def test_a_tool_or_instance_that_is_gone_does_not_come_back(calls: Calls) -> Non
     ):
         with pytest.raises(NotFound, match="any more"):
             change()
-    assert (tables.store.tools(), tables.store.instances(), tables.store.bindings()) == ([], [], [])
+    assert (
+        tables.rows.tools(),
+        tables.instance_rows.instances(),
+        tables.instance_rows.bindings(),
+    ) == ([], [], [])
 
 
 def nodes_of(calls: Calls, table: str) -> list[int]:
@@ -171,15 +176,14 @@ def test_a_version_is_never_newer_than_the_data_it_is_told_with(
     calls.table({"n": 1})
     calls.tool("get_all_data")
     calls.tool("query_data")
-    kind = type(calls.library.tables.store)
-    plain = kind.table_text
+    plain = DataDrawer.text
 
     def overtaken(self: Any, *given: Any, **named: Any) -> Any:
         found = plain(self, *given, **named)
-        monkeypatch.setattr(kind, "table_text", plain)
+        monkeypatch.setattr(DataDrawer, "text", plain)
         calls("table_update", table_id="t", data={"n": 2})
         return found
 
-    monkeypatch.setattr(kind, "table_text", overtaken)
+    monkeypatch.setattr(DataDrawer, "text", overtaken)
     answer = read(calls)
     assert answer["version"] <= answer["data"]["n"]

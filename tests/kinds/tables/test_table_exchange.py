@@ -11,6 +11,7 @@ import pytest
 from table_calls import Calls
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.tables.drawer import InstanceDrawer, TableDrawer
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from opening import open_library
@@ -87,7 +88,7 @@ def test_keys_stay_at_home(shop: str, calls: Calls, elsewhere: Library) -> None:
     elsewhere.import_(text.split("\n"))
     there = elsewhere.tables.instances
     assert there.admitted("front", shop) is None
-    assert [one.hint for one in elsewhere.store.instances()] == ["", ""]
+    assert [one.hint for one in elsewhere.store.drawer(InstanceDrawer).instances()] == ["", ""]
     _, key = there.update(there.find("front"), {"rotate_key": True})
     assert key is not None
     assert there.admitted("front", key)
@@ -186,7 +187,7 @@ def test_a_line_that_cannot_be_kept_says_why_in_our_words(
     project, table = map(json.loads, calls.library.export())
     with pytest.raises(InvalidInput, match=rf"^Line 2 .*{reason}.* 1 items before it were imported"):
         elsewhere.import_([json.dumps(project), json.dumps(table | change)])
-    assert elsewhere.store.tables(project["id"]) == []
+    assert elsewhere.store.drawer(TableDrawer).tables(project["id"]) == []
 
 
 def test_a_key_that_is_there_twice_is_refused(calls: Calls, elsewhere: Library) -> None:

@@ -15,8 +15,10 @@ from table_calls import Calls
 import opening
 from commonplace.errors import Unavailable
 from commonplace.kinds.tables.jobs import is_gone
+from commonplace.kinds.tables.node_drawer import JobDrawer, NodeDrawer
 from commonplace.library import Library
 from commonplace.model import Filter
+from commonplace.store import dialect
 from commonplace.store.chunks import Chunks
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
@@ -57,7 +59,7 @@ def prepared(folder: Path, *, force: bool) -> Library:
 def named(library: Library) -> set[tuple[str, str, str]]:
     """Every chunk of the current generation: where, what, and of what."""
     table = library.tables.table("t")
-    ids = library.tables.store.nodes_at(table.id, table.generation, "").items.tolist()
+    ids = library.store.drawer(NodeDrawer).nodes_at(table.id, table.generation, "").items.tolist()
     return {
         (item.fields["pointer"], item.content_hash, chunk.text)
         for item in library.store.drawer(Items).get(ids)
@@ -90,7 +92,7 @@ def test_killed_at_any_point_it_ends_ready_with_the_same_chunks(tmp_path: Path, 
         assert index["generation"] == (2 if force else 1)
         assert index["chunks_count"] == index["indexed_chunks_count"] == len(expected)
         assert calls.hits("row17")[0]["json_path"] == "/17/text"
-        assert library.tables.store.table_jobs() == []
+        assert library.store.drawer(JobDrawer).jobs() == []
         assert library.doctor() == []
 
 
@@ -116,39 +118,41 @@ def run_until(home: Path, steps: int) -> bool:
 def test_a_job_is_taken_from_a_process_that_is_gone_at_once_and_from_others_when_their_lease_ends(calls: Calls) -> None:
     calls.table([{"x": "words"}], searchable=False)
     calls.tool("search")
-    store = calls.library.tables.store
-    (job,) = store.table_jobs()
+    store = calls.library.store
+    (job,) = store.drawer(JobDrawer).jobs()
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait(20)
     host = calls.library.tables.jobs._holder.rpartition(":")[0].rpartition(":")[0]
     assert is_gone(f"{host}:{gone.pid}:1")
     assert not is_gone(f"{host}:{os.getpid()}:{calls.library.tables.jobs._holder.rpartition(':')[2]}")
     assert not is_gone(f"elsewhere:{gone.pid}:1")
-    held = store.claim_table_job(job, "elsewhere:1:1", 10.0)
+    held = store.drawer(JobDrawer).claim(job, "elsewhere:1:1", 10.0)
     assert held is not None
     assert not calls.library.tables.jobs.step(), "another machine's lease is respected"
-    assert store.claim_table_job(job, "another:1:1", 10.0) is None, "it has changed since it was seen"
-    released = store.claim_table_job(held, f"{host}:{gone.pid}:1", 10.0)
+    assert store.drawer(JobDrawer).claim(job, "another:1:1", 10.0) is None, "it has changed since it was seen"
+    released = store.drawer(JobDrawer).claim(held, f"{host}:{gone.pid}:1", 10.0)
     assert released is not None
     assert calls.library.tables.jobs.step()
     calls.settle()
-    assert store.table_jobs() == []
+    assert store.drawer(JobDrawer).jobs() == []
 
 
 def test_a_job_of_a_clock_that_was_ahead_is_done_when_it_is_right_again(
     calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ahead = time.time_ns() + 365 * 86_400 * 10**9
-    store = calls.library.tables.store
+    store = calls.library.store
     with monkeypatch.context() as patch:
         patch.setattr(time, "time_ns", lambda: ahead)
-        patch.setattr("commonplace.store.postgres.table_nodes.CLOCK", str(ahead // 1000))
+        patch.setattr(dialect, "CLOCK", str(ahead // 1000))
+        dialect.for_postgres.cache_clear()
         calls.table([{"x": "words"}], searchable=False)
         calls.tool("search")
-        assert store.claim_table_job(store.table_jobs()[0], "elsewhere:1:1", 10.0)
+        assert store.drawer(JobDrawer).claim(store.drawer(JobDrawer).jobs()[0], "elsewhere:1:1", 10.0)
+    dialect.for_postgres.cache_clear()
     assert calls.library.tables.jobs.step()
     calls.settle()
-    assert store.table_jobs() == []
+    assert store.drawer(JobDrawer).jobs() == []
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)
@@ -156,17 +160,17 @@ def test_a_job_of_a_clock_that_was_ahead_is_done_when_it_is_right_again(
 def test_a_lease_holds_however_far_apart_the_clocks_of_two_servers_are(
     calls: Calls, apart_s: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, here = calls.library.tables.store, time.time_ns
+    store, here = calls.library.store, time.time_ns
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(time, "time_ns", lambda: here() + apart_s * 10**9)
         calls.table([{"x": "words"}], searchable=False)
         calls.tool("search")
-        held = store.claim_table_job(store.table_jobs()[0], "elsewhere:1:1", 10.0)
+        held = store.drawer(JobDrawer).claim(store.drawer(JobDrawer).jobs()[0], "elsewhere:1:1", 10.0)
     assert held
     assert not calls.library.tables.jobs.step(), "it is held"
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(time, "time_ns", lambda: here() + apart_s * 10**9)
-        store.fail_table_job(held, "no model", 0)
+        store.drawer(JobDrawer).fail(held, "no model", 0)
     assert calls.library.tables.jobs.step(), "and it is due when it is free"
 
 
@@ -185,7 +189,7 @@ def test_what_fails_three_times_is_an_error_until_the_next_write(calls: Calls, m
     with monkeypatch.context() as patch:
         patch.setattr(type(embedding), "embed_items", broken)
         calls.settle()
-    (job,) = calls.library.tables.store.table_jobs()
+    (job,) = calls.library.store.drawer(JobDrawer).jobs()
     assert job.attempts == 3
     found = calls("search_status")["tools"][0]["search_index"]
     assert found["status"] == "error"
@@ -208,7 +212,7 @@ def test_writes_while_a_generation_is_built_are_in_both(calls: Calls, monkeypatc
     monkeypatch.setattr(indexing, "BATCH", 10)
     monkeypatch.setattr(jobs, "STEP_S", 0.0001)
     calls("search_reindex", table_id="t", force=True)
-    store = calls.library.tables.store
+    store = calls.library.store
     for step in range(200):
         if step in (1, 3, 5):
             calls.run("create", elements=[{"content": {"text": f"fresh{step} words"}}])
@@ -216,11 +220,11 @@ def test_writes_while_a_generation_is_built_are_in_both(calls: Calls, monkeypatc
             assert calls.hits(f"fresh{step}")[0]["chunk"]["chunk_text"].endswith(f"fresh{step} words")
         if not calls.library.tables.jobs.step():
             break
-    assert store.table_jobs() == []
+    assert store.drawer(JobDrawer).jobs() == []
     table = calls.library.tables.table("t")
     assert (table.generation, table.building, table.leaving) == (2, None, None)
     data = calls.data()
-    held = store.nodes_at(table.id, 2, "").items.tolist()
+    held = store.drawer(NodeDrawer).nodes_at(table.id, 2, "").items.tolist()
     assert len(held) == sum(2 if "id" in row else 1 for row in data)
     assert {item.fields["generation"] for item in calls.library.store.drawer(Items).get(held)} == {2}
     assert sum("id" not in row for row in data) == 3

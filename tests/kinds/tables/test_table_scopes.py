@@ -12,6 +12,7 @@ from table_calls import Calls
 
 from commonplace.index.words.lexical_reader import LexicalReader
 from commonplace.kinds.tables import states
+from commonplace.kinds.tables.node_drawer import NodeDrawer
 from commonplace.kinds.tables.searching import _scope
 from commonplace.kinds.tables.states import NodeScopes
 from commonplace.model import Draft, Filter
@@ -28,8 +29,8 @@ def row(number: int) -> dict[str, Any]:
 
 
 def same(calls: Calls, kept: NodeScopes, place: str) -> None:
-    table, store = calls.library.tables.table("t"), calls.library.tables.store
-    fresh = store.nodes_at(table.id, table.generation, place)
+    table, store = calls.library.tables.table("t"), calls.library.store
+    fresh = store.drawer(NodeDrawer).nodes_at(table.id, table.generation, place)
     nodes = kept.nodes(table, place)
     assert nodes.items.tolist() == fresh.items.tolist()
     assert nodes.chunks.tolist() == fresh.chunks.tolist()
@@ -52,7 +53,7 @@ def test_nodes_and_what_is_outside_are_followed_through_any_changes(
         calls.tool(type_, at, name=name)
     calls.tool("update", "/rows", name="change")
     calls.settle()
-    kept = NodeScopes(calls.library.tables.store, calls.library.embedding)
+    kept = NodeScopes(calls.library.store, calls.library.embedding)
     for step in range(12):
         match chance.randrange(5):
             case 0:
@@ -78,7 +79,7 @@ def test_more_than_a_few_outside_are_not_named(calls: Calls, monkeypatch: pytest
     calls.table({"rows": [row(number) for number in range(6)]})
     calls.tool("search", "/rows")
     calls.settle()
-    kept, table = NodeScopes(calls.library.tables.store, calls.library.embedding), calls.library.tables.table("t")
+    kept, table = NodeScopes(calls.library.store, calls.library.embedding), calls.library.tables.table("t")
     assert kept.around(table, "/rows")[1] is not None
     for number in range(3):
         calls.library.put(Draft("note", f"n{number}", body="A kettle."))
@@ -94,7 +95,7 @@ def test_a_place_that_is_most_of_a_library_gives_the_same_passages_either_way(ca
     for number in range(notes):
         calls.library.put(Draft("note", f"n{number}", body=f"{LONG} The kettle of note {number}."))
     table = calls.library.tables.table("t")
-    items = calls.library.tables.store.nodes_at(table.id, table.generation, "/rows").items
+    items = calls.library.store.drawer(NodeDrawer).nodes_at(table.id, table.generation, "/rows").items
     known = _scope(table, "/rows", items)
 
     def compare(words: Any) -> None:

@@ -21,6 +21,7 @@ from json_data import keys, nameable, pointers_of
 from table_calls import Calls, at, check_hit, code, refused
 
 from commonplace.kinds.tables import indexing
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.model import Filter
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
@@ -353,7 +354,7 @@ def worlds(draw: st.DrawFn) -> Any:
 @given(world=worlds())
 def test_whatever_is_written_search_finds_what_the_data_says_and_nothing_else(calls: Calls, world: Any) -> None:
     data, path, searchable, steps = world
-    if calls.library.tables.store.tables():
+    if calls.library.store.drawer(TableDrawer).tables():
         calls("table_delete", table_id="t")
     calls.table(data, searchable=searchable)
     calls.tool("search", path)

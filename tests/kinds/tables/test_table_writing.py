@@ -165,7 +165,7 @@ def test_of_many_with_one_expectation_exactly_one_succeeds(calls: Calls) -> None
     def append(number: int) -> None:
         answers.append(calls.run("create", elements=[{"content": number}], expected_version=1))
 
-    together([lambda number=number: append(number) for number in range(8)])  # type: ignore[misc]
+    together([lambda number=number: append(number) for number in range(8)])
     assert sum("version" in answer for answer in answers) == 1
     assert {code(answer) for answer in answers if "error" in answer} == {"version_conflict"}
     assert len(calls.data()) == 1
@@ -179,7 +179,7 @@ def test_a_hundred_appends_in_threads_leave_a_hundred_elements(calls: Calls) -> 
         for number in range(first, first + 10):
             assert "version" in calls.run("create", elements=[{"content": f"entry {number}"}])
 
-    together([lambda first=first: append(first) for first in range(0, 100, 10)])  # type: ignore[misc]
+    together([lambda first=first: append(first) for first in range(0, 100, 10)])
     assert sorted(calls.data(at="/log")) == sorted(f"entry {number}" for number in range(100))
     assert calls("table_get", table_id="t")["version"] == 101
     assert calls.library.store.check() == []

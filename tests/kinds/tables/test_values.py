@@ -10,9 +10,9 @@ from json_data import values
 
 from commonplace.errors import InvalidInput, TooLarge
 from commonplace.kinds.tables import values as reading
+from commonplace.kinds.tables.shredding import dumps
 from commonplace.kinds.tables.values import check, read
 from commonplace.model import JSON
-from commonplace.store.shredding import dumps
 
 
 @given(values())

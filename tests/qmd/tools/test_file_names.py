@@ -108,7 +108,7 @@ def test_what_is_in_a_package_goes_by_no_name_and_is_in_nobodys_way(backend: str
         assert file_of(library, "readme.md") == "notes/readme.md"
         theirs = hashlib.sha256(b"pkg-1/0/readme.md").hexdigest()[:6]
         for name in ("pkg-1/0/readme.md", "0/readme.md", f"#{theirs}", "qmd://pkg-1/0/readme.md"):
-            assert failure(lambda name=name: locate(library, name))[0] == "not_found"
+            assert failure(lambda name=name: locate(library, name))[0] == "not_found"  # type: ignore[misc]
 
 
 def test_at_most_ten_are_named_and_the_rest_counted(backend: str, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_name_that_an_ignore_rule_hides_says_which(words: Library, files: Path
     for name in ("notes/drafts/hidden.md", "drafts/hidden.md", "qmd://notes/drafts/hidden.md", on_disk):
         for suffix in ("", ":5", ":5:2"):
             asked = f"{name}{suffix}"
-            assert failure(lambda asked=asked: locate(words, asked)) == ("excluded_by_ignore", said)
+            assert failure(lambda asked=asked: locate(words, asked)) == ("excluded_by_ignore", said)  # type: ignore[misc]
 
 
 def test_the_rule_that_is_named_is_of_the_collection_that_was_named(backend: str, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_the_rule_that_is_named_is_of_the_collection_that_was_named(backend: str
         library.folders.add(tmp_path / "a", ignore=["**/x.md"])
         library.folders.add(tmp_path / "b", ignore=["drafts"])
         for name in ("b/drafts/x.md", "qmd://b/drafts/x.md", str(tmp_path / "b/drafts/x.md")):
-            code, said = failure(lambda name=name: locate(library, name))
+            code, said = failure(lambda name=name: locate(library, name))  # type: ignore[misc]
             assert (code, said.split("\n")[0]) == (
                 "excluded_by_ignore", "Document excluded by ignore rule: b/drafts/x.md",
             )  # fmt: skip

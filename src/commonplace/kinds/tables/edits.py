@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, TooLarge
+from commonplace.kinds.tables.data_drawer import DataDrawer
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.kinds.tables.indexing import Indexer, PlaceChange
 from commonplace.kinds.tables.nodes import Rules, node_key
 from commonplace.kinds.tables.pointers import Tokens, render
+from commonplace.kinds.tables.rows import Missing, TableRow
+from commonplace.kinds.tables.shredding import INDEX, dumps, size_of
 from commonplace.kinds.tables.values import LARGEST, check, read
 from commonplace.model import JSON, Item
+from commonplace.store.base import Store
 from commonplace.store.items import Items
-from commonplace.store.shredding import INDEX, dumps, size_of
-from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import Missing, TableRow
 
 FORMATS = ("json", "jsonl", "csv")
 MODES = ("replace", "append", "merge")
@@ -73,8 +75,9 @@ class Edits:
 class Writing:
     """A writer that applies changes to the newest data, one call after the other."""
 
-    def __init__(self, store: TableStore, indexer: Indexer) -> None:
+    def __init__(self, store: Store, indexer: Indexer) -> None:
         self._store, self._indexer = store, indexer
+        self._table_rows, self._data = store.drawer(TableDrawer), store.drawer(DataDrawer)
 
     def change(self, table: TableRow, expected: int | None, apply: Callable[[Edits], None]) -> TableRow:
         """Apply a change in one transaction and return the table after it. Raise TableChanged or TooLarge."""
@@ -82,7 +85,7 @@ class Writing:
             current = self.current(table, expected)
             edits = Edits(current, self._indexer.rules(current)[0])
             apply(edits)
-            written = self._store.table_written(table.number)
+            written = self._table_rows.table_written(table.number)
             if written.size > LARGEST:
                 raise TooLarge(
                     f"The table would have {written.size} bytes, and holds at most {LARGEST} (64 MiB). "
@@ -93,7 +96,7 @@ class Writing:
 
     def current(self, table: TableRow, expected: int | None) -> TableRow:
         """Return the table as it is now. Raise NotFound, or TableChanged where it is not at the expected version."""
-        current = self._store.numbered_table(table.number)
+        current = self._table_rows.numbered_table(table.number)
         if current is None:
             raise NotFound(f'There is no table "{table.id}" any more. table_list shows them.', argument="table_id")
         if expected is not None and expected != current.version:
@@ -105,12 +108,12 @@ class Writing:
     def replace(self, edits: Edits, place: Tokens, value: JSON) -> None:
         """Replace the value at a place. Raise PathMissing."""
         number = edits.table.number
-        old = self._store.table_shape(number, place)
+        old = self._data.shape(number, place)
         if isinstance(old, Missing):
             raise PathMissing(place, old.found)
-        size = self._store.table_size(number, place)
-        old_scalar = self._store.table_value(number, place) if old[0] == "value" else None
-        self._store.put_table_value(number, place, value)
+        size = self._data.size(number, place)
+        old_scalar = self._data.value(number, place) if old[0] == "value" else None
+        self._data.put(number, place, value)
         edits.add(PlaceChange(place), (size if isinstance(size, int) else 0) + size_of(dumps(value)))
         if place:
             grouped = (old[0] == "value" and edits.rules.is_grouped(old_scalar)) or edits.rules.is_grouped(value)
@@ -118,14 +121,14 @@ class Writing:
 
     def append(self, edits: Edits, place: Tokens, values: Sequence[JSON]) -> int:
         """Append to a list and return how many elements it had."""
-        first = self._store.append_table_elements(edits.table.number, place, values)
+        first = self._data.append(edits.table.number, place, values)
         edits.add(PlaceChange(place, first=first, had=first), size_of(dumps(list(values))))
         self._touch(edits, place, grouped=any(map(edits.rules.is_grouped, values)))
         return first
 
     def add_members(self, edits: Edits, place: Tokens, members: dict[str, JSON]) -> None:
         """Add members to an object."""
-        self._store.add_table_members(edits.table.number, place, members)
+        self._data.add_members(edits.table.number, place, members)
         for key, value in members.items():
             edits.add(PlaceChange((*place, key)), size_of(dumps(value)))
         self._touch(edits, place, grouped=any(map(edits.rules.is_grouped, members.values())))
@@ -134,19 +137,19 @@ class Writing:
         """Remove members of an object."""
         number, grouped = edits.table.number, False
         for key in keys:
-            shape = self._store.table_shape(number, (*place, key))
-            size = self._store.table_size(number, (*place, key))
+            shape = self._data.shape(number, (*place, key))
+            size = self._data.size(number, (*place, key))
             if not isinstance(shape, Missing) and shape[0] == "value":
-                grouped |= edits.rules.is_grouped(self._store.table_value(number, (*place, key)))
+                grouped |= edits.rules.is_grouped(self._data.value(number, (*place, key)))
             edits.add(PlaceChange((*place, key)), size if isinstance(size, int) else 0)
-        self._store.remove_table_members(number, place, keys)
+        self._data.remove_members(number, place, keys)
         self._touch(edits, place, grouped=grouped)
 
     def remove_elements(self, edits: Edits, place: Tokens, indices: Sequence[int]) -> None:
         """Remove elements of a list. All after the first of them move, so those are indexed anew."""
         number, first = edits.table.number, min(indices)
-        size, (_, had) = self._store.table_size(number, place), self.shape(edits.table, place)
-        self._store.remove_table_elements(number, place, indices)
+        size, (_, had) = self._data.size(number, place), self.shape(edits.table, place)
+        self._data.remove_elements(number, place, indices)
         moved = size * (had - first) // had if isinstance(size, int) else 0  # about: long elements are rare
         edits.add(PlaceChange(place, first=first, had=had), moved)
         if self._record(edits, place) is not None:  # without one there are no short members
@@ -179,7 +182,7 @@ class Writing:
         members: dict[str, JSON] = {}
         for number, element in enumerate(elements):
             key = _object_key(element.get("key"), f"elements[{number}].key")
-            shape_there = self._store.table_shape(edits.table.number, (*place, key))
+            shape_there = self._data.shape(edits.table.number, (*place, key))
             if key in members or not isinstance(shape_there, Missing):
                 raise AlreadyExists(
                     f'elements[{number}].key "{key[:80]}" exists already. Use an update tool to replace it.',
@@ -232,7 +235,7 @@ class Writing:
 
     def shape(self, table: TableRow, place: Tokens) -> tuple[str, int]:
         """Return `object`, `list` or `value`, and how many members it has. Raise PathMissing where nothing is."""
-        shape = self._store.table_shape(table.number, place)
+        shape = self._data.shape(table.number, place)
         if isinstance(shape, Missing):
             raise PathMissing(place, shape.found)
         return shape
@@ -243,7 +246,7 @@ class Writing:
         """Return the key or index of a member that exists. Raise InvalidInput or NotFound."""
         if shape == "object":
             key = _object_key(member, argument)
-            if isinstance(self._store.table_shape(table.number, (*place, key)), Missing):
+            if isinstance(self._data.shape(table.number, (*place, key)), Missing):
                 raise NotFound(f'{argument} "{key[:80]}" does not exist.', argument=argument)
             return key
         index = member if isinstance(member, int) and not isinstance(member, bool) else None
@@ -308,7 +311,7 @@ def _rows(content: str) -> list[dict[str, str]]:
         raise InvalidInput(f"content is not CSV: {error} in line {reader.line_num}.", argument="content") from None
 
 
-def import_value(store: TableStore, writing: Writing, edits: Edits, place: Tokens, value: JSON, mode: str) -> int:
+def import_value(data: DataDrawer, writing: Writing, edits: Edits, place: Tokens, value: JSON, mode: str) -> int:
     """Import a value at a place and return how many elements or members it has. Raise InvalidInput."""
     alone = mode == "append" and not isinstance(value, list)
     check(value, "content", depth=len(place) + alone)
@@ -326,19 +329,19 @@ def import_value(store: TableStore, writing: Writing, edits: Edits, place: Token
         return len(values)
     if shape != "object" or not isinstance(value, dict):
         raise InvalidInput("mode merge needs an object at json_path and an object as content.", argument="mode")
-    merge(store, writing, edits, place, value)
+    merge(data, writing, edits, place, value)
     return len(value)
 
 
-def merge(store: TableStore, writing: Writing, edits: Edits, place: Tokens, patch: dict[str, JSON]) -> None:
+def merge(data: DataDrawer, writing: Writing, edits: Edits, place: Tokens, patch: dict[str, JSON]) -> None:
     """Apply a merge patch (RFC 7396): null removes, an object goes into an object, anything else replaces."""
     for key, value in patch.items():
-        shape = store.table_shape(edits.table.number, (*place, key))
+        shape = data.shape(edits.table.number, (*place, key))
         if value is None:
             if not isinstance(shape, Missing):
                 writing.remove_members(edits, place, [key])
         elif isinstance(value, dict) and not isinstance(shape, Missing) and shape[0] == "object":
-            merge(store, writing, edits, (*place, key), value)
+            merge(data, writing, edits, (*place, key), value)
         elif isinstance(shape, Missing):
             writing.add_members(edits, place, {key: _merged(value)})
         else:

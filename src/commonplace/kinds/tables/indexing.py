@@ -9,14 +9,16 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from commonplace.kinds.tables.data_drawer import DataDrawer
+from commonplace.kinds.tables.drawer import TableDrawer
+from commonplace.kinds.tables.node_drawer import JobDrawer, NodeDrawer
 from commonplace.kinds.tables.nodes import ChunkSizes, Node, Rules, node_key, write_of
-from commonplace.kinds.tables.pointers import Tokens, is_inside, plain_tokens, render, tokens
+from commonplace.kinds.tables.pointers import Tokens, is_inside, is_stale, plain, plain_tokens, render, tokens
+from commonplace.kinds.tables.rows import DirtyRow, Fragment, Missing, TableRow, ToolRow
+from commonplace.kinds.tables.shredding import index_of, inside
 from commonplace.model import JSON, Item
+from commonplace.store.base import Store
 from commonplace.store.items import Items
-from commonplace.store.places import is_stale, plain
-from commonplace.store.shredding import index_of, inside
-from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import DirtyRow, Fragment, Missing, TableRow, ToolRow
 
 PAGE = 64
 """Fragments read at a time."""
@@ -30,8 +32,8 @@ BATCH = 200
 class Walk:
     """A walk over the nodes of one table, by the rules of one generation."""
 
-    def __init__(self, store: TableStore, table: int, rules: Rules) -> None:
-        self._store, self._table, self._rules = store, table, rules
+    def __init__(self, data: DataDrawer, table: int, rules: Rules) -> None:
+        self._data, self._table, self._rules = data, table, rules
 
     def nodes(self, place: Tokens, first: int | None = None, after: Tokens | None = None) -> Iterator[Node]:
         """Yield the nodes inside a place.
@@ -39,7 +41,7 @@ class Walk:
         `after`: only those after this node. `first`: of a list, only elements from this index on, without the list's
         own record.
         """
-        located = self._store.fragment_at(self._table, place)
+        located = self._data.fragment_at(self._table, place)
         if isinstance(located, Missing):
             return
         fragment, rest = located
@@ -56,7 +58,7 @@ class Walk:
 
     def node_at(self, place: Tokens) -> Node | None:
         """Return the node at a place itself, or None."""
-        located = self._store.fragment_at(self._table, place)
+        located = self._data.fragment_at(self._table, place)
         if isinstance(located, Missing):
             return None
         fragment, rest = located
@@ -108,16 +110,14 @@ class Walk:
             return first or 0
         if fragment.shape == "list":
             return index_of(token) or 0
-        member = self._store.fragment_with(fragment.id, token)
+        member = self._data.fragment_with(fragment.id, token)
         return member.position if member else 0
 
     def _rows(self, fragment: Fragment, position: int) -> Iterator[Fragment]:
-        page = self._store.fragments_in(fragment.id, position, PAGE)
+        page = self._data.fragments_in(fragment.id, position, PAGE)
         while page:
             yield from page
-            page = (
-                self._store.fragments_in(fragment.id, limit=PAGE, after=page[-1].position) if page[PAGE - 1 :] else []
-            )
+            page = self._data.fragments_in(fragment.id, limit=PAGE, after=page[-1].position) if page[PAGE - 1 :] else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +164,19 @@ class TableCoverage:
 class Indexer:
     """A maker of nodes of dirty places. Everything it writes belongs in one transaction of its caller."""
 
-    def __init__(self, store: TableStore, sizes: ChunkSizes) -> None:
+    def __init__(self, store: Store, sizes: ChunkSizes) -> None:
         self._store, self._sizes = store, sizes
+        self._table_rows, self._data = store.drawer(TableDrawer), store.drawer(DataDrawer)
+        self._node_rows, self._job_rows = store.drawer(NodeDrawer), store.drawer(JobDrawer)
 
     def rules(self, table: TableRow) -> tuple[Rules, TableCoverage]:
         """Return the rules of a table's nodes, and its coverage."""
-        coverage = TableCoverage(table, self._store.search_tools(table.number))
+        coverage = TableCoverage(table, self._table_rows.search_tools(table.number))
         return Rules(self._sizes, coverage.paths), coverage
+
+    def walk(self, table: TableRow) -> Walk:
+        """Return a walk over the nodes of a table as they are now."""
+        return Walk(self._data, table.number, self.rules(table)[0])
 
     def mark(self, table: TableRow, changes: Sequence[PlaceChange], *, size: int) -> None:
         """Index a small change now and note a large one; either way queue a job for what remains.
@@ -182,10 +188,10 @@ class Indexer:
         if size > AT_ONCE_BYTES or not all(self._is_small(table, *each, last) for each in pairs):
             for change in changes:
                 self.note(table, change)
-            self._store.want_job(table.number, "index")
+            self._job_rows.want(table.number, "index")
             return
         rules, coverage = self.rules(table)
-        walk = Walk(self._store, table.number, rules)
+        walk = Walk(self._data, table.number, rules)
         for change, generation in pairs:
             place, old = render(change.place), self._old(table, change, generation, last)
             row = DirtyRow(0, table.number, generation, place, change.first, change.alone, None, 0, last)
@@ -193,15 +199,15 @@ class Indexer:
             self._store.drawer(Items).delete([item for item in old if item not in new_items])
         if self._store.last_change() != before:
             progress = {f"embedded {generation}": last for generation in table.generations}
-            self._store.want_job(table.number, "index", {"small": True, "since": before, **progress})
+            self._job_rows.want(table.number, "index", {"small": True, "since": before, **progress})
 
     def note(self, table: TableRow, change: PlaceChange) -> None:
         """Mark a place as dirty, unless a dirty place around it has not been begun."""
         for generation in table.generations:
-            waiting = self._store.dirty_of(table.number, generation, limit=20)
+            waiting = self._node_rows.dirty_of(table.number, generation, limit=20)
             if not any(_will_be_made(row, change.place) for row in waiting):
                 place = render(change.place)
-                self._store.add_dirty(table, generation, place, first=change.first, alone=change.alone)
+                self._node_rows.add_dirty(table, generation, place, first=change.first, alone=change.alone)
 
     def _is_small(self, table: TableRow, change: PlaceChange, generation: int, upto: int) -> bool:
         """Return whether a change touches few enough nodes to be indexed at once."""
@@ -216,7 +222,7 @@ class Indexer:
             return self._at(table, generation, change.place)
         items: list[int] = []
         for pointer in change.pointers():
-            items += self._store.node_ids(table.id, generation, pointer, after=0, upto=upto, limit=most)
+            items += self._node_rows.node_ids(table.id, generation, pointer, after=0, upto=upto, limit=most)
             if 0 <= most <= len(items):
                 break
         return items
@@ -224,7 +230,7 @@ class Indexer:
     def step(self, table: TableRow, dirty: DirtyRow) -> None:
         """Do one bounded step of a dirty place: put the next nodes, or remove the next superfluous ones."""
         rules, coverage = self.rules(table)
-        walk = Walk(self._store, table.number, rules)
+        walk = Walk(self._data, table.number, rules)
         if dirty.cursor is None and not dirty.swept:
             dirty = dirty._replace(
                 upto=self._store.drawer(Items).last()
@@ -236,7 +242,7 @@ class Indexer:
                 break
         self._put(table, dirty.generation, nodes)
         if len(nodes) == BATCH:
-            self._store.change_dirty(dirty._replace(cursor=render(nodes[-1].tokens)))
+            self._node_rows.change_dirty(dirty._replace(cursor=render(nodes[-1].tokens)))
             return
         cursor = render(nodes[-1].tokens) if nodes else dirty.cursor
         self._sweep(table, dirty._replace(cursor=cursor), walk, coverage)
@@ -246,7 +252,7 @@ class Indexer:
         if dirty.alone:
             ids = self._at(table, dirty.generation, tokens(dirty.pointer))
         else:
-            ids = self._store.node_ids(
+            ids = self._node_rows.node_ids(
                 table.id, dirty.generation, plain(dirty.pointer), after=dirty.swept, upto=dirty.upto, limit=BATCH
             )
         superfluous = [
@@ -257,9 +263,9 @@ class Indexer:
         ]
         self._store.drawer(Items).delete(superfluous)
         if len(ids) < BATCH or dirty.alone:
-            self._store.drop_dirty([dirty.id])
+            self._node_rows.drop_dirty([dirty.id])
         else:
-            self._store.change_dirty(dirty._replace(swept=ids[-1]))
+            self._node_rows.change_dirty(dirty._replace(swept=ids[-1]))
 
     def _nodes(self, walk: Walk, coverage: TableCoverage, dirty: DirtyRow) -> Iterator[Node]:
         """Yield the nodes of a dirty place from its cursor on."""
@@ -286,7 +292,7 @@ class Indexer:
             return set()
         items = self._store.drawer(Items).put([write_of(node, table, generation) for node in nodes])
         pointers = [plain(render(node.tokens)) for node in nodes]
-        self._store.place_nodes(
+        self._node_rows.place_nodes(
             table, generation, [(item.id, pointer) for item, pointer in zip(items, pointers, strict=True)]
         )
         return {item.id for item in items}

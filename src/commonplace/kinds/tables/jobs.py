@@ -18,12 +18,14 @@ import numpy as np
 from commonplace.errors import CommonplaceError, Unavailable
 from commonplace.index.followers import Progress, ServiceIndex
 from commonplace.ingest.embedding import Embedding
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.kinds.tables.indexing import Indexer
+from commonplace.kinds.tables.node_drawer import JobDrawer, NodeDrawer
+from commonplace.kinds.tables.rows import Nodes, TableJob, TableRow
 from commonplace.model import item_of
+from commonplace.store.base import Store
 from commonplace.store.items import Items
 from commonplace.store.rows import LONGEST_WAIT
-from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import Nodes, TableJob, TableRow
 
 MOST_FOLLOWED = 100_000
 """Changes that are searched for those of one place; with more, all of the place counts as pending."""
@@ -56,7 +58,7 @@ NOTHING = Lack()
 class Remote:
     """The index that a service holds for one library."""
 
-    def __init__(self, store: TableStore, index: ServiceIndex, embedding: Embedding) -> None:
+    def __init__(self, store: Store, index: ServiceIndex, embedding: Embedding) -> None:
         self._store, self.index, self._embedding = store, index, embedding
 
     def send(self, progress: Progress) -> None:
@@ -91,8 +93,10 @@ class Remote:
 class Jobs:
     """The jobs of one library's tables. Any process may take one whose holder is gone."""
 
-    def __init__(self, store: TableStore, embedding: Embedding, indexer: Indexer, remote: Remote | None = None) -> None:
+    def __init__(self, store: Store, embedding: Embedding, indexer: Indexer, remote: Remote | None = None) -> None:
         self._store, self._embedding, self._indexer, self._remote = store, embedding, indexer, remote
+        self._table_rows, self._node_rows = store.drawer(TableDrawer), store.drawer(NodeDrawer)
+        self._job_rows = store.drawer(JobDrawer)
         self._holder = f"{_machine}:{os.getpid()}:{_started(os.getpid())}"
 
     def step(self, table: int | None = None, *, send: bool = True) -> bool:
@@ -125,25 +129,26 @@ class Jobs:
 
     def _claim(self, table: int | None) -> TableJob | None:
         """Return the first job that is due and free, leased to this process, or None."""
-        jobs = self._store.table_jobs(table)
-        now = self._store.clock() if jobs else 0
+        jobs = self._job_rows.jobs(table)
+        now = self._job_rows.clock() if jobs else 0
         for job in jobs:
             if _is_to_come(job.run_after, now) or (job.attempts >= MOST_ATTEMPTS and not self._is_sent(job)):
                 continue
             ours = job.holder == self._holder
             free = not job.holder or not _is_to_come(job.lease_until, now) or is_gone(job.holder)
-            if (ours or free) and (leased := self._store.claim_table_job(job, self._holder, LEASE_S)):
+            if (ours or free) and (leased := self._job_rows.claim(job, self._holder, LEASE_S)):
                 return leased
         return None
 
     def _advance(self, job: TableJob, *, send: bool) -> None:
         """Do the next step of a job: index, embed, tidy, switch, or send and finish."""
-        table = self._store.numbered_table(job.table)
+        table = self._table_rows.numbered_table(job.table)
         if table is None:
-            self._store.finish_table_job(job)
+            self._job_rows.finish(job)
             return
-        self._store.tools_started(job.table, time.time_ns() // 1000)
-        dirty = self._store.dirty_of(job.table, limit=1)
+        if any(tool.started_at is None for tool in self._table_rows.search_tools(job.table)):
+            self._table_rows.tools_started(job.table, time.time_ns() // 1000)
+        dirty = self._node_rows.dirty_of(job.table, limit=1)
         if dirty:
             self._index(job, table)
         elif self._embed(job, table):
@@ -156,8 +161,8 @@ class Jobs:
             if send and self._remote:
                 self._send(job, self._remote)
             with self._store.transaction():
-                self._store.tools_indexed(job.table, time.time_ns() // 1000)
-                self._store.finish_table_job(job)
+                self._table_rows.tools_indexed(job.table, time.time_ns() // 1000)
+                self._job_rows.finish(job)
 
     def _is_sent(self, job: TableJob) -> bool:
         """Return whether a job was held up only by a service, which has taken everything since."""
@@ -167,7 +172,7 @@ class Jobs:
         """Send what the service lacks, extending the lease meanwhile."""
 
         def beat(*_: int) -> None:
-            self._store.beat_table_job(job, {**job.progress, SENDING: True}, LEASE_S)
+            self._job_rows.beat(job, {**job.progress, SENDING: True}, LEASE_S)
 
         beat()
         remote.send(beat)
@@ -178,13 +183,13 @@ class Jobs:
         steps = int(job.progress.get("steps", 0))
         while time.monotonic() < deadline:
             with self._store.transaction():
-                current = self._store.numbered_table(table.number)
+                current = self._table_rows.numbered_table(table.number)
                 # The generation that answers searches now comes first.
-                current_dirty = self._store.dirty_of(table.number, current.generation, limit=1) if current else []
-                dirty = current_dirty or self._store.dirty_of(table.number, limit=1)
+                current_dirty = self._node_rows.dirty_of(table.number, current.generation, limit=1) if current else []
+                dirty = current_dirty or self._node_rows.dirty_of(table.number, limit=1)
                 steps += 1
                 progress = {**job.progress, "steps": steps}
-                if current is None or not dirty or not self._store.beat_table_job(job, progress, LEASE_S):
+                if current is None or not dirty or not self._job_rows.beat(job, progress, LEASE_S):
                     return
                 self._indexer.step(current, dirty[0])
 
@@ -196,16 +201,14 @@ class Jobs:
         since = int(job.progress.get("since", self._store.last_change()))
         deadline = time.monotonic() + STEP_S
         while time.monotonic() < deadline:
-            ids = self._store.node_ids(
+            ids = self._node_rows.node_ids(
                 table.id, generation, "", after=checkpoint, upto=self._store.drawer(Items).last(), limit=EMBEDDED
             )
             if not ids:
                 return self._embed_written(table, generation, since)
             lacking = len(ids) - len(self._embedding.embed_items(ids, most=8 * EMBEDDED, seconds=LEASE_S / 2))
             checkpoint = checkpoint if lacking else ids[-1]
-            if not self._store.beat_table_job(
-                job, {**job.progress, checkpoint_name: checkpoint, "since": since}, LEASE_S
-            ):
+            if not self._job_rows.beat(job, {**job.progress, checkpoint_name: checkpoint, "since": since}, LEASE_S):
                 return True
         return True
 
@@ -213,7 +216,7 @@ class Jobs:
         """Make vectors for nodes that were written while the others got theirs. Return whether some still lack them."""
         written_items = {change.item_id for change in self._store.changes(since, WRITTEN) if change.op == "put"}
         ids = (
-            self._store.nodes_at(table.id, generation, "", sorted(written_items)).items.tolist()
+            self._node_rows.nodes_at(table.id, generation, "", sorted(written_items)).items.tolist()
             if written_items
             else []
         )
@@ -222,34 +225,34 @@ class Jobs:
     def _switch(self, job: TableJob, table: TableRow) -> None:
         """Put the new generation in the old one's place, at once. Only one at a time may be on its way out."""
         with self._store.transaction():
-            current = self._store.numbered_table(table.number)
-            ready = current is not None and current.leaving is None and not self._store.dirty_of(table.number)
+            current = self._table_rows.numbered_table(table.number)
+            ready = current is not None and current.leaving is None and not self._node_rows.dirty_of(table.number)
             if not ready or current is None or current.building is None:
                 return
-            self._store.change_table(
+            self._table_rows.change_table(
                 replace(current, generation=current.building, building=None, leaving=current.generation)
             )
-            self._store.beat_table_job(job, job.progress, LEASE_S)
+            self._job_rows.beat(job, job.progress, LEASE_S)
 
     def _tidy(self, job: TableJob, table: TableRow) -> None:
         """Remove the next nodes of the generation before."""
         with self._store.transaction():
-            current = self._store.numbered_table(table.number)
+            current = self._table_rows.numbered_table(table.number)
             if current is None or current.leaving is None:
                 return
             old = current.leaving
-            ids = self._store.node_ids(table.id, old, "", after=0, upto=self._store.drawer(Items).last(), limit=500)
+            ids = self._node_rows.node_ids(table.id, old, "", after=0, upto=self._store.drawer(Items).last(), limit=500)
             self._store.drawer(Items).delete(ids)
-            self._store.drop_dirty_of(table.number, old)
+            self._node_rows.drop_dirty_of(table.number, old)
             if not ids:
-                self._store.change_table(replace(current, leaving=None))
-            self._store.beat_table_job(job, job.progress, LEASE_S)
+                self._table_rows.change_table(replace(current, leaving=None))
+            self._job_rows.beat(job, job.progress, LEASE_S)
 
     def _fail(self, job: TableJob, sentence: str) -> None:
         """Note an error and schedule the retry."""
         with suppress(CommonplaceError):  # a full disk keeps this from being noted too; the lease runs out by itself
             pause = PAUSES_S[min(job.attempts, len(PAUSES_S) - 1)]
-            self._store.fail_table_job(job, sentence[:LONGEST_ERROR], pause)
+            self._job_rows.fail(job, sentence[:LONGEST_ERROR], pause)
 
 
 def _is_to_come(moment: int, now: int) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound
-from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import InstanceRow, ProjectRow, TableRow, ToolRow
+from commonplace.kinds.tables.drawer import InstanceDrawer, TableDrawer
+from commonplace.kinds.tables.rows import InstanceRow, ProjectRow, TableRow, ToolRow
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 INSTANCE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -36,24 +36,24 @@ def new_id() -> str:
     return secrets.choice(_LETTERS) + "".join(secrets.choice(_LETTERS + _DIGITS) for _ in range(11))
 
 
-def find_project(store: TableStore, wanted: str) -> ProjectRow:
+def find_project(rows: TableDrawer, wanted: str) -> ProjectRow:
     """Return a project by id or name. Raise NotFound, or InvalidInput where several have the name."""
-    return _one("project", wanted, store.projects(), "project_id")
+    return _one("project", wanted, rows.projects(), "project_id")
 
 
-def find_table(store: TableStore, wanted: str, argument: str = "table_id") -> TableRow:
+def find_table(rows: TableDrawer, wanted: str, argument: str = "table_id") -> TableRow:
     """Return a table by id or name. Raise NotFound, or InvalidInput where several have the name."""
-    return store.table(wanted) or _one("table", wanted, store.tables(), argument)
+    return rows.table(wanted) or _one("table", wanted, rows.tables(), argument)
 
 
-def find_tool(store: TableStore, wanted: str, argument: str = "tool_id") -> ToolRow:
+def find_tool(rows: TableDrawer, wanted: str, argument: str = "tool_id") -> ToolRow:
     """Return a tool by id or name. Raise NotFound, or InvalidInput where several have the name."""
-    return store.tool(wanted) or _one("tool", wanted, store.tools(), argument)
+    return rows.tool(wanted) or _one("tool", wanted, rows.tools(), argument)
 
 
-def find_instance(store: TableStore, wanted: str) -> InstanceRow:
+def find_instance(rows: InstanceDrawer, wanted: str) -> InstanceRow:
     """Return an instance by id or name. Raise NotFound."""
-    return store.instance(wanted) or _one("instance", wanted, store.instances(), "instance_id")
+    return rows.instance(wanted) or _one("instance", wanted, rows.instances(), "instance_id")
 
 
 def _one(noun: str, wanted: str, among: Sequence[N], argument: str) -> N:

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from commonplace.ingest.prepare import prepare
-from commonplace.kinds.tables.pointers import Tokens, render
+from commonplace.kinds.tables.pointers import Tokens, escaped, plain, render
+from commonplace.kinds.tables.rows import TableRow
+from commonplace.kinds.tables.shredding import INDEX, dumps, index_of
 from commonplace.model import JSON, Draft, Span
 from commonplace.settings import Settings
-from commonplace.store.places import escaped, plain
 from commonplace.store.rows import Write
-from commonplace.store.shredding import INDEX, dumps, index_of
-from commonplace.store.table_rows import TableRow
 
 _SENTENCE_END = re.compile(r"(?:[.!?…]['\")\]]?\s|[。！？])")
 _WORD_START = re.compile(r"(?<=\s)\S")

@@ -7,17 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from commonplace.errors import InvalidInput, TooLarge
+from commonplace.kinds.tables.data_drawer import DataDrawer
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.kinds.tables.edits import Edits, PathMissing, Writing
 from commonplace.kinds.tables.jobs import Jobs
+from commonplace.kinds.tables.node_drawer import JobDrawer
 from commonplace.kinds.tables.pointers import Tokens, tokens
 from commonplace.kinds.tables.queries import Queries
 from commonplace.kinds.tables.query_worker import LARGEST as LARGEST_ANSWER
+from commonplace.kinds.tables.rows import Missing, TableRow, ToolRow
 from commonplace.kinds.tables.searching import TableSearch
+from commonplace.kinds.tables.shredding import dumps, size_of
 from commonplace.kinds.tables.states import States
 from commonplace.model import JSON
-from commonplace.store.shredding import dumps, size_of
-from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import Missing, TableRow, ToolRow
+from commonplace.store.base import Store
 
 DEEPEST = 12
 MOST_KEYS = 200
@@ -150,7 +153,7 @@ class ToolRunner:
 
     def __init__(
         self,
-        store: TableStore,
+        store: Store,
         writing: Writing,
         queries: Queries,
         search: TableSearch,
@@ -158,7 +161,9 @@ class ToolRunner:
         jobs: Jobs,
         refresh: Callable[[TableRow], bool],
     ) -> None:
-        self._store, self._writing, self._queries = store, writing, queries
+        self._writing, self._queries = writing, queries
+        self._table_rows, self._data = store.drawer(TableDrawer), store.drawer(DataDrawer)
+        self._job_rows = store.drawer(JobDrawer)
         self._search, self._states, self._jobs, self._refresh = search, states, jobs, refresh
         self._types: dict[str, Callable[[TableRow, ToolRow, Tokens, Args], dict[str, JSON]]] = {
             "get_data_schema": self._schema,
@@ -179,10 +184,10 @@ class ToolRunner:
     def text(self, table: TableRow, place: Tokens, *, most: int | None = LARGEST_ANSWER) -> str:
         """Return the JSON at a place. Raise TooLarge above `most` bytes, PathMissing where nothing is there."""
         if most is not None:
-            size = self._store.table_size(table.number, place)
+            size = self._data.size(table.number, place)
             if isinstance(size, int) and size > most:
                 raise too_large(size)
-        json_text = self._store.table_text(table.number, place)
+        json_text = self._data.text(table.number, place)
         if isinstance(json_text, Missing):
             raise PathMissing(place, json_text.found)
         return json_text
@@ -209,7 +214,7 @@ class ToolRunner:
 
         Read it before the data: a version newer than the data would let a lost update through.
         """
-        current = self._store.numbered_table(table.number)
+        current = self._table_rows.numbered_table(table.number)
         return current.version if current else table.version
 
     def _create(self, table: TableRow, tool: ToolRow, place: Tokens, args: Args) -> dict[str, JSON]:
@@ -241,7 +246,7 @@ class ToolRunner:
 
         Return whether it did.
         """
-        jobs = self._store.table_jobs(table.number)
+        jobs = self._job_rows.jobs(table.number)
         has_work = tool.started_at is None or any("small" not in job.progress for job in jobs)
         if has_work:
             self._jobs.run(table.number, CATCHING_UP_S)
@@ -253,10 +258,10 @@ class ToolRunner:
             raise InvalidInput("query must not be blank.", argument="query")
         refreshed = self._refresh(table)
         if self._catch_up(table, tool) or refreshed:
-            table, tool = self._store.numbered_table(table.number) or table, self._store.tool(tool.id) or tool
+            table, tool = self._table_rows.numbered_table(table.number) or table, self._table_rows.tool(tool.id) or tool
         while True:
             results, dirty = self._search.find(table, place, query, args["top_k"])
-            current = self._store.numbered_table(table.number) or table
+            current = self._table_rows.numbered_table(table.number) or table
             if current.generation == table.generation:
                 break
             table = current  # a new generation took over meanwhile, and later writes are in that one alone

@@ -16,7 +16,9 @@ from commonplace.index.followers import ServiceIndex, Unacknowledged, WordIndex,
 from commonplace.index.scope import Ids, Scope, among
 from commonplace.kinds.tables import pointers
 from commonplace.kinds.tables.indexing import Indexer, Walk
-from commonplace.kinds.tables.pointers import Tokens, is_inside, plain_tokens, relative, render
+from commonplace.kinds.tables.node_drawer import NodeDrawer
+from commonplace.kinds.tables.pointers import Tokens, escaped, is_inside, plain, plain_tokens, relative, render
+from commonplace.kinds.tables.rows import DirtyRow, NodePassage, TableRow
 from commonplace.kinds.tables.states import NodeScopes
 from commonplace.model import JSON, Chunk
 from commonplace.search.blend import falling
@@ -34,9 +36,8 @@ from commonplace.search.engine import (
 from commonplace.search.legs import LexicalLeg, VectorLeg, combine, trust_for
 from commonplace.search.plan import plan_lexical
 from commonplace.search.request import Parsed, parse
-from commonplace.store.places import escaped, plain, scope_hash
-from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import DirtyRow, NodePassage, TableRow
+from commonplace.store.base import Store
+from commonplace.store.facets import scope_hash
 
 LEAST_SAID = 1e-9
 """Weight of a list whose best hit says nothing: its order comes after the other's."""
@@ -63,8 +64,8 @@ class TableResults(NamedTuple):
 class _LiveChunks:
     """A filter of chunks: those of this generation, inside the place, and as the data is now."""
 
-    def __init__(self, store: TableStore, indexer: Indexer, table: TableRow, place: Tokens) -> None:
-        self._store, self._indexer, self.table, self.place = store, indexer, table, place
+    def __init__(self, nodes: NodeDrawer, indexer: Indexer, table: TableRow, place: Tokens) -> None:
+        self._node_rows, self._indexer, self.table, self.place = nodes, indexer, table, place
         self.seen: Sequence[DirtyRow] | None = None
 
     def _dirty(self) -> Sequence[DirtyRow]:
@@ -73,17 +74,17 @@ class _LiveChunks:
         They are read after the first chunks, so that they have every write that left one of those behind.
         """
         if self.seen is None:
-            self.seen = self._store.dirty_of(self.table.number, self.table.generation)
+            self.seen = self._node_rows.dirty_of(self.table.number, self.table.generation)
         return self.seen
 
     @cached_property
     def _walk(self) -> Walk:
-        return Walk(self._store, self.table.number, self._indexer.rules(self.table)[0])
+        return self._indexer.walk(self.table)
 
     def among(self, chunk_ids: Sequence[int]) -> list[Live]:
         """Return those of these chunks that are alive, with their places."""
         live = []
-        for passage in self._store.table_passages(self.table.id, chunk_ids):
+        for passage in self._node_rows.passages(self.table.id, chunk_ids):
             tokens = plain_tokens(str(passage.fields["pointer"]))
             if passage.fields["generation"] != self.table.generation or not is_inside(tokens, self.place):
                 continue
@@ -97,14 +98,14 @@ class TableSearch:
 
     def __init__(
         self,
-        store: TableStore,
+        store: Store,
         lexical: WordIndex,
         semantic: Callable[[], Semantic],
         scopes: NodeScopes,
         indexer: Indexer,
         service: ServiceIndex | None = None,
     ) -> None:
-        self._store, self._lexical, self._semantic = store, lexical, semantic
+        self._node_rows, self._lexical, self._semantic = store.drawer(NodeDrawer), lexical, semantic
         self._scopes, self._indexer, self._service = scopes, indexer, service
 
     def find(self, table: TableRow, place: Tokens, query: str, top_k: int) -> TableResults:
@@ -113,7 +114,7 @@ class TableSearch:
         semantic = self._meaning()
 
         def ask(words: WordReader) -> TableResults:
-            live = _LiveChunks(self._store, self._indexer, table, place)
+            live = _LiveChunks(self._node_rows, self._indexer, table, place)
             results = self._find(words, semantic, live, query, top_k)
             return TableResults(None if words.waiting() else results, live.seen)
 
@@ -165,7 +166,7 @@ class TableSearch:
         (chunk, fields, own_hash, count), tokens = hit
         text, kept_hash = chunk.text, fields.get("hash")
         if kept_hash is not None:  # it has U+0000, which is in the data alone
-            node = Walk(self._store, table.number, self._indexer.rules(table)[0]).node_at(tokens)
+            node = self._indexer.walk(table).node_at(tokens)
             if node is None or node.content_hash != kept_hash:
                 return None
             text = node.text[chunk.char_start : chunk.char_end]

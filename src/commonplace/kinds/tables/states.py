@@ -13,13 +13,13 @@ import numpy as np
 from commonplace.index.scope import Ids, among
 from commonplace.ingest.embedding import Embedding
 from commonplace.kinds.tables.jobs import LONGEST_ERROR, MOST_ATTEMPTS, NOTHING, SENDING, Remote
-from commonplace.kinds.tables.pointers import is_inside, tokens
+from commonplace.kinds.tables.node_drawer import JobDrawer, NodeDrawer
+from commonplace.kinds.tables.pointers import is_inside, plain, tokens
+from commonplace.kinds.tables.rows import DirtyRow, Nodes, TableRow, ToolRow
 from commonplace.model import JSON, Filter
+from commonplace.store.base import Store
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
-from commonplace.store.places import plain
-from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import DirtyRow, Nodes, TableRow, ToolRow
 
 MOST_KEPT = 64
 MOST_FOLLOWED = 2_000
@@ -62,8 +62,9 @@ class Counts:
 class NodeScopes:
     """A cache of the nodes inside places of one library; threads may share it."""
 
-    def __init__(self, store: TableStore, embedding: Embedding) -> None:
+    def __init__(self, store: Store, embedding: Embedding) -> None:
         self._store, self._embedding = store, embedding
+        self._node_rows = store.drawer(NodeDrawer)
         self._kept: OrderedDict[_Key, _CachedNodes] = OrderedDict()
         self._counted: dict[_Key, tuple[tuple[int, str | None], int]] = {}
         self._others: dict[_Key, tuple[int, Ids | None]] = {}
@@ -80,7 +81,7 @@ class NodeScopes:
         if cached is not None and cached.change == last:
             return cached
         is_followable = cached is not None and 0 <= last - cached.change <= MOST_FOLLOWED
-        nodes = self._followed(key, cached) if cached is not None and is_followable else self._store.nodes_at(*key)
+        nodes = self._followed(key, cached) if cached is not None and is_followable else self._node_rows.nodes_at(*key)
         now = _CachedNodes.of(last, nodes)
         with self._lock:
             self._kept[key] = now
@@ -133,7 +134,7 @@ class NodeScopes:
         nodes, touched = kept.nodes, self._touched(kept.change)
         if not len(touched):
             return nodes
-        current = self._store.nodes_at(*key, among=touched.tolist())
+        current = self._node_rows.nodes_at(*key, among=touched.tolist())
         stale_rows = np.searchsorted(nodes.items, touched[among(touched, nodes.items)])
         items, chunks = np.delete(nodes.items, stale_rows), np.delete(nodes.chunks, stale_rows)
         insert_at = np.searchsorted(items, current.items)
@@ -160,7 +161,7 @@ class NodeScopes:
             indexed = now.chunks - int(np.count_nonzero(among(owners, now.nodes.items)))
         else:
             model = self._embedding.model_id
-            indexed = self._store.embedded_among(model, *key) if model is not None else 0
+            indexed = self._node_rows.embedded(model, *key) if model is not None else 0
         self._counted[key] = (moment, indexed)
         return indexed
 
@@ -173,8 +174,9 @@ def moment(micros: int) -> str:
 class States:
     """The states of one library's search tools."""
 
-    def __init__(self, store: TableStore, scopes: NodeScopes, remote: Remote | None) -> None:
+    def __init__(self, store: Store, scopes: NodeScopes, remote: Remote | None) -> None:
         self._store, self._scopes, self._remote = store, scopes, remote
+        self._node_rows, self._job_rows = store.drawer(NodeDrawer), store.drawer(JobDrawer)
 
     def index(self, table: TableRow, tool: ToolRow, dirty: Sequence[DirtyRow] | None = None) -> dict[str, JSON]:
         """Return the index's state for a search's answer. `dirty`: places the search found still to be indexed."""
@@ -212,7 +214,7 @@ class States:
         counts = self._scopes.counts(table, pointer)
         lack = self._remote.lack(self._scopes.nodes(table, pointer)) if self._remote else NOTHING
         counts = replace(counts, indexed=max(0, min(counts.indexed, counts.chunks - lack.pending) - lack.rejected))
-        job = next(iter(self._store.table_jobs(table.number)), None)
+        job = next(iter(self._job_rows.jobs(table.number)), None)
         if job is not None and job.attempts >= MOST_ATTEMPTS and (lack.pending or SENDING not in job.progress):
             return "error", counts, job.error
         if lack.rejected or (lack.reason and job is None):
@@ -220,7 +222,9 @@ class States:
         error = lack.reason[:LONGEST_ERROR] or (self._left_out(table, tool) if counts.skipped else None)
         dirty = any(
             is_inside(dirty_place := tokens(row.pointer), place) or is_inside(place, dirty_place)
-            for row in (self._store.dirty_of(table.number, table.generation) if known_dirty is None else known_dirty)
+            for row in (
+                self._node_rows.dirty_of(table.number, table.generation) if known_dirty is None else known_dirty
+            )
         )
         if not dirty and not counts.chunks:
             return "ready", counts, error

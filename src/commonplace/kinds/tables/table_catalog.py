@@ -9,17 +9,20 @@ from typing import Any
 
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound
 from commonplace.ingest.embedding import Embedding
+from commonplace.kinds.tables.data_drawer import DataDrawer
+from commonplace.kinds.tables.drawer import InstanceDrawer, TableDrawer
 from commonplace.kinds.tables.edits import Edits, PathMissing, Writing, import_value, read_content
 from commonplace.kinds.tables.indexing import Indexer, PlaceChange
 from commonplace.kinds.tables.names import check_description, check_name, check_tool_name, find_project, new_id
+from commonplace.kinds.tables.node_drawer import JobDrawer, NodeDrawer
 from commonplace.kinds.tables.nodes import ChunkSizes
 from commonplace.kinds.tables.pointers import parse, tokens
+from commonplace.kinds.tables.rows import Missing, ProjectRow, TableRow, ToolRow
+from commonplace.kinds.tables.shredding import dumps
 from commonplace.kinds.tables.values import check
 from commonplace.model import JSON
+from commonplace.store.base import Store
 from commonplace.store.items import Items
-from commonplace.store.shredding import dumps
-from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import Missing, ProjectRow, TableRow, ToolRow
 
 TYPES = ("get_data_schema", "get_all_data", "query_data", "create", "update", "delete", "preview", "select", "search")
 KEPT_BY_SERVER = "search_index"
@@ -41,9 +44,12 @@ class Catalog:
     """The projects, tables and tools of one library. Every call is one transaction."""
 
     def __init__(
-        self, store: TableStore, embedding: Embedding, sizes: ChunkSizes, indexer: Indexer, writing: Writing
+        self, store: Store, embedding: Embedding, sizes: ChunkSizes, indexer: Indexer, writing: Writing
     ) -> None:
         self._store, self._embedding, self._sizes = store, embedding, sizes
+        self._table_rows, self._instance_rows = store.drawer(TableDrawer), store.drawer(InstanceDrawer)
+        self._node_rows, self._job_rows = store.drawer(NodeDrawer), store.drawer(JobDrawer)
+        self._data = store.drawer(DataDrawer)
         self._indexer, self._writing = indexer, writing
 
     # projects
@@ -51,16 +57,16 @@ class Catalog:
     def create_project(self, name: str, description: str = "") -> ProjectRow:
         """Create a project. Raise AlreadyExists or InvalidInput for its name."""
         with self._store.transaction():
-            check_name("project", name, self._store.projects())
+            check_name("project", name, self._table_rows.projects())
             project = ProjectRow(new_id(), name, check_description(description), _now())
-            self._store.add_project(project)
+            self._table_rows.add_project(project)
             return project
 
     def delete_project(self, wanted: str, *, force: bool = False) -> tuple[ProjectRow, int]:
         """Delete a project and return it with the number of its tables. Raise InvalidInput unless empty or forced."""
         with self._store.transaction():
-            project = find_project(self._store, wanted)
-            tables = self._store.tables(project.id)
+            project = find_project(self._table_rows, wanted)
+            tables = self._table_rows.tables(project.id)
             if tables and not force:
                 raise InvalidInput(
                     f'The project "{project.name}" is not empty. Set force to delete its tables with it.',
@@ -68,7 +74,7 @@ class Catalog:
                 )
             for table in tables:
                 self.delete_table(table)
-            self._store.drop_project(project.id)
+            self._table_rows.drop_project(project.id)
             return project, len(tables)
 
     # tables
@@ -79,7 +85,7 @@ class Catalog:
         """Create a table with data and index it. Raise an error for data or a name that cannot be kept."""
         check(data, "data")
         with self._store.transaction():
-            owner, now = find_project(self._store, project), _now()
+            owner, now = find_project(self._table_rows, project), _now()
             checked_description = check_description(description)
             return self.add_table(
                 TableRow(
@@ -91,10 +97,10 @@ class Catalog:
     def add_table(self, table: TableRow, data: JSON) -> TableRow:
         """Store a new table with data that was checked, and index it."""
         with self._store.transaction():
-            check_name("table", table.name, self._store.tables(table.project))
-            table = self._store.add_table(replace(table, basis=self.basis))
-            self._store.put_table_value(table.number, (), data)
-            written = self._store.table_written(table.number)
+            check_name("table", table.name, self._table_rows.tables(table.project))
+            table = self._table_rows.add_table(replace(table, basis=self.basis))
+            self._data.put(table.number, (), data)
+            written = self._table_rows.table_written(table.number)
             self._indexer.mark(written, [PlaceChange(())], size=written.size)
             return written
 
@@ -119,13 +125,13 @@ class Catalog:
             current = self._writing.current(table, expected)
             name = changes.get("name", current.name)
             if name != current.name:
-                check_name("table", name, self._store.tables(current.project), current.id)
+                check_name("table", name, self._table_rows.tables(current.project), current.id)
             description = check_description(changes.get("description", current.description))
             searchable = bool(changes.get("searchable", current.searchable))
             new = replace(current, name=name, description=description, searchable=searchable)
             if new != current:
                 new = replace(new, updated_at=_now())
-                self._store.change_table(new)
+                self._table_rows.change_table(new)
                 self._describe_again(current, new)
             if searchable != current.searchable:
                 self._cover_again(new)
@@ -145,7 +151,7 @@ class Catalog:
 
         def bring(edits: Edits) -> None:
             nonlocal imported
-            imported = import_value(self._store, self._writing, edits, place, value, mode)
+            imported = import_value(self._data, self._writing, edits, place, value, mode)
 
         return self._writing.change(table, expected_version, bring), imported
 
@@ -153,13 +159,12 @@ class Catalog:
         """Remove a table with its tools, chunks and index rows, and return how many tools it had."""
         with self._store.transaction():
             current = self._writing.current(table, None)
-            tools = len(self._store.tools(table.number))
+            tools = len(self._table_rows.tools(table.number))
+            last = self._store.drawer(Items).last()
             for generation in current.kept_generations:
-                ids = self._store.node_ids(
-                    table.id, generation, "", after=0, upto=self._store.drawer(Items).last(), limit=-1
-                )
+                ids = self._node_rows.node_ids(table.id, generation, "", after=0, upto=last, limit=-1)
                 self._store.drawer(Items).delete(ids)
-            self._store.drop_table(table.number)
+            self._table_rows.drop_table(table.number)
             return tools
 
     # tools
@@ -177,18 +182,18 @@ class Catalog:
             tool = ToolRow(
                 new_id(), table.number, path, type, check_tool_name(name), description, metadata, now, now, configured
             )
-            self._store.put_tool(tool)
+            self._table_rows.put_tool(tool)
             if type == "search":
                 self._covered(table, path)
             return tool
 
     def keep_tool(self, table: TableRow, tool: ToolRow) -> None:
         """Store a tool from elsewhere, or update the one with its id. Its place may be gone. Raise AlreadyExists."""
-        own_tool = self._store.tool(tool.id)
+        own_tool = self._table_rows.tool(tool.id)
         if own_tool is None:
             configured = _now() if tool.type == "search" else None
             metadata = _metadata(tool.metadata)
-            self._store.put_tool(replace(tool, table=table.number, metadata=metadata, configured_at=configured))
+            self._table_rows.put_tool(replace(tool, table=table.number, metadata=metadata, configured_at=configured))
             if configured:
                 self._covered(table, tool.json_path)
         elif (own_tool.table, own_tool.type) != (table.number, tool.type):
@@ -220,7 +225,7 @@ class Catalog:
             moved = tool.type == "search" and path != tool.json_path
             if moved:
                 new = replace(new, configured_at=_now(), started_at=None, indexed_at=None)
-            self._store.put_tool(new)
+            self._table_rows.put_tool(new)
             if moved:
                 self._covered(table, tool.json_path)
                 self._covered(table, path)
@@ -228,29 +233,29 @@ class Catalog:
 
     def _describe_again(self, before: TableRow, now: TableRow) -> None:
         """Put a table's new name into descriptions that were made for its tools."""
-        for tool in self._store.tools(now.number) if before.name != now.name else ():
+        for tool in self._table_rows.tools(now.number) if before.name != now.name else ():
             if tool.description == default_description(tool.type, before.name, tool.json_path):
                 description = default_description(tool.type, now.name, tool.json_path)
-                self._store.put_tool(replace(tool, description=description, updated_at=_now()))
+                self._table_rows.put_tool(replace(tool, description=description, updated_at=_now()))
 
     def delete_tool(self, tool: ToolRow) -> int:
         """Remove a tool and return how many bindings went with it."""
         with self._store.transaction():
             tool = self._current_tool(tool)
-            unbound = self._store.drop_tool(tool.id)
-            if tool.type == "search" and (table := self._store.numbered_table(tool.table)):
+            unbound = self._table_rows.drop_tool(tool.id)
+            if tool.type == "search" and (table := self._table_rows.numbered_table(tool.table)):
                 self._covered(table, tool.json_path)
             return unbound
 
     def _current_tool(self, tool: ToolRow) -> ToolRow:
-        current = self._store.tool(tool.id)
+        current = self._table_rows.tool(tool.id)
         if current is None:
             raise NotFound(f'There is no tool "{tool.name}" any more. tool_list shows them.', argument="tool_id")
         return current
 
     def table_of(self, tool: ToolRow) -> TableRow:
         """Return the table of a tool. Raise NotFound."""
-        table = self._store.numbered_table(tool.table)
+        table = self._table_rows.numbered_table(tool.table)
         if table is None:
             raise NotFound(f'The table of the tool "{tool.name}" is gone.', argument="tool_id")
         return table
@@ -258,15 +263,15 @@ class Catalog:
     def _check_place(self, table: TableRow, path: str) -> None:
         """Raise PathMissing where a table has nothing at this path."""
         place = parse(path)
-        shape = self._store.table_shape(table.number, place)
+        shape = self._data.shape(table.number, place)
         if isinstance(shape, Missing):
             raise PathMissing(place, shape.found)
 
     def _check_free(self, tool: ToolRow) -> None:
         """Raise AlreadyExists where another tool of an instance with this tool has its name."""
-        for instance in self._store.instances_with(tool.id):
-            for binding in self._store.bindings(instance):
-                other = self._store.tool(binding.tool)
+        for instance in self._instance_rows.instances_with(tool.id):
+            for binding in self._instance_rows.bindings(instance):
+                other = self._table_rows.tool(binding.tool)
                 if other is not None and other.id != tool.id and other.name == tool.name:
                     raise AlreadyExists(
                         f'An instance that has this tool has another one called "{tool.name}". Choose another name.',
@@ -278,7 +283,7 @@ class Catalog:
     def _covered(self, table: TableRow, path: str) -> None:
         """Mark a place for indexing that has become the place of a search tool, or is no longer one."""
         place = tokens(path)
-        shape = self._store.table_shape(table.number, place)
+        shape = self._data.shape(table.number, place)
         scalar = isinstance(shape, Missing) or shape[0] == "value"
         if scalar or not table.searchable:
             self._indexer.note(table, PlaceChange(place))
@@ -286,12 +291,12 @@ class Catalog:
             self._indexer.note(
                 table, PlaceChange(place[:-1], alone=True)
             )  # it leaves its container's record, or joins it
-        self._store.want_job(table.number, "index")
+        self._job_rows.want(table.number, "index")
 
     def _cover_again(self, table: TableRow) -> None:
         """Mark the whole table for indexing."""
         self._indexer.note(table, PlaceChange(()))
-        self._store.want_job(table.number, "index")
+        self._job_rows.want(table.number, "index")
 
     def reindex(self, table: TableRow, *, force: bool = False) -> int:
         """Repair what is indexed, or with `force` begin a new generation beside it. Return the job's id."""
@@ -300,11 +305,11 @@ class Catalog:
             if force and current.building is None:
                 building = max(current.generation, current.leaving or 0) + 1
                 current = replace(current, building=building, basis=self.basis)
-                self._store.change_table(current)
-                self._store.add_dirty(current, building, "")
+                self._table_rows.change_table(current)
+                self._node_rows.add_dirty(current, building, "")
             elif not force:
                 self._cover_again(current)
-            return self._store.want_job(table.number, "rebuild" if force else "index")
+            return self._job_rows.want(table.number, "rebuild" if force else "index")
 
     def refresh(self, table: TableRow) -> bool:
         """Begin a new generation where chunk settings or the model differ from those of this one.
@@ -319,9 +324,9 @@ class Catalog:
             self.reindex(table, force=True)
         elif now_model and not model:
             with self._store.transaction():
-                current = self._store.numbered_table(table.number)
+                current = self._table_rows.numbered_table(table.number)
                 if current is not None and current.basis == table.basis:
-                    self._store.change_table(replace(current, basis=now))
+                    self._table_rows.change_table(replace(current, basis=now))
         return True
 
 

@@ -12,15 +12,17 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.errors import InvalidInput, NotFound
+from commonplace.kinds.tables.data_drawer import DataDrawer
+from commonplace.kinds.tables.drawer import InstanceDrawer, TableDrawer
 from commonplace.kinds.tables.names import check_description, check_instance_name, check_name, check_tool_name
 from commonplace.kinds.tables.pointers import parse
+from commonplace.kinds.tables.rows import InstanceRow, Missing, ProjectRow, TableRow, ToolRow
+from commonplace.kinds.tables.shredding import dumps
 from commonplace.kinds.tables.table_catalog import TYPES, Catalog
 from commonplace.kinds.tables.tool_instances import Instances, digest, new_key
 from commonplace.kinds.tables.values import check, parsed
 from commonplace.model import LAST_MOMENT
-from commonplace.store.shredding import dumps
-from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import InstanceRow, Missing, ProjectRow, TableRow, ToolRow
+from commonplace.store.base import Store
 
 _ID = re.compile(r"[a-z0-9]{1,26}")
 _LARGEST = 10**18
@@ -33,32 +35,34 @@ _INSTANCE = ("id", "name", "description", "enabled", "created_at")
 class Exchange:
     """Export and import of one library's tables. Each line is stored whole or not at all."""
 
-    def __init__(self, store: TableStore, catalog: Catalog, instances: Instances) -> None:
+    def __init__(self, store: Store, catalog: Catalog, instances: Instances) -> None:
         self._store, self._catalog, self._instances = store, catalog, instances
+        self._table_rows, self._instance_rows = store.drawer(TableDrawer), store.drawer(InstanceDrawer)
+        self._data = store.drawer(DataDrawer)
 
     # export
 
     def lines(self) -> Iterator[str]:
         """Yield projects, then their tables, then instances. Additions by others meanwhile are left out, whole."""
-        projects, exported_tools = self._store.projects(), set[str]()
+        projects, exported_tools = self._table_rows.projects(), set[str]()
         for project in projects:
             yield _line("project", project, _PROJECT)
-        for table in [table for project in projects for table in self._store.tables(project.id)]:
+        for table in [table for project in projects for table in self._table_rows.tables(project.id)]:
             if settled := self._settled(table):
                 table, text, tools = settled
                 exported_tools.update(tool.id for tool in tools)
                 tools_json = json.dumps([_fields_of(tool, _TOOL) for tool in tools], ensure_ascii=False)
                 yield f'{_line("table", table, _TABLE)[:-1]}, "tools": {tools_json}, "data": {text}}}'
-        for instance in self._store.instances():
-            bound = [[one.tool, one.enabled] for one in self._store.bindings(instance.id) if one.tool in exported_tools]
-            tools_json = json.dumps(sorted(bound))
+        for instance in self._instance_rows.instances():
+            bindings = self._instance_rows.bindings(instance.id)
+            tools_json = json.dumps(sorted([one.tool, one.enabled] for one in bindings if one.tool in exported_tools))
             yield f'{_line("instance", instance, _INSTANCE)[:-1]}, "tools": {tools_json}}}'
 
     def _settled(self, table: TableRow) -> tuple[TableRow, str, list[ToolRow]] | None:
         """Return a table, its data and its tools, all at one version; None where the table is gone."""
         while True:
-            text, tools = self._store.table_text(table.number), self._store.tools(table.number)
-            current = self._store.numbered_table(table.number)
+            text, tools = self._data.text(table.number), self._table_rows.tools(table.number)
+            current = self._table_rows.numbered_table(table.number)
             if current is None:
                 return None
             if current == table and not isinstance(text, Missing):
@@ -79,17 +83,17 @@ class Exchange:
 
     def _keep_project(self, record: Mapping[str, Any]) -> None:
         new = ProjectRow(_id(record), _text(record, "name"), _description(record), _number(record, "created_at"))
-        projects = self._store.projects()
+        projects = self._table_rows.projects()
         check_name("project", new.name, projects, new.id)
         if all(project.id != new.id for project in projects):
-            self._store.add_project(new)
+            self._table_rows.add_project(new)
 
     def _keep_table(self, record: Mapping[str, Any]) -> None:
         owner = _id(record, "project")
-        if all(project.id != owner for project in self._store.projects()):
+        if all(project.id != owner for project in self._table_rows.projects()):
             raise NotFound(f'the project "{owner}" of its table is not here')
         name, description, searchable = _text(record, "name"), _description(record), _flag(record)
-        table, data = self._store.table(_id(record)), record["data"]
+        table, data = self._table_rows.table(_id(record)), record["data"]
         check(data, "its data")
         if table is None:
             version, (created_at, updated_at) = _number(record, "version", _LARGEST), _times(record)
@@ -97,23 +101,23 @@ class Exchange:
                 0, _id(record), owner, name, description, searchable, 0, 0, 1, None, None, "", created_at, updated_at
             )  # fmt: skip
             table = self._catalog.add_table(row, data)
-            self._store.change_table(replace(table, version=max(version, 1), updated_at=updated_at))
+            self._table_rows.change_table(replace(table, version=max(version, 1), updated_at=updated_at))
         else:
             changes: dict[str, Any] = {"name": name, "description": description, "searchable": searchable}
-            is_same_data = self._store.table_text(table.number) == dumps(data)
+            is_same_data = self._data.text(table.number) == dumps(data)
             table = self._catalog.update_table(table, changes if is_same_data else {**changes, "data": data})
         for tool in _list(record, "tools"):
             self._catalog.keep_tool(table, _tool(tool))
 
     def _keep_instance(self, record: Mapping[str, Any]) -> None:
         id, name = _id(record), _text(record, "name")
-        check_instance_name(name, self._store.instances(), id)
-        own_instance = self._store.instance(id)
+        check_instance_name(name, self._instance_rows.instances(), id)
+        own_instance = self._instance_rows.instance(id)
         secret, hint = (own_instance.digest, own_instance.hint) if own_instance else (digest(new_key("nobody")), "")
         new = InstanceRow(
             id, name, _description(record), _flag(record, "enabled"), secret, hint, _number(record, "created_at")
         )
-        self._store.put_instance(new)
+        self._instance_rows.put_instance(new)
         bound = [_binding(one) for one in _list(record, "tools")]
         for status in (True, False):
             if ids := [tool for tool, enabled in bound if enabled is status]:

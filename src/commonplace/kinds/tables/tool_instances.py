@@ -15,9 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.errors import AlreadyExists, NotFound
+from commonplace.kinds.tables.drawer import InstanceDrawer, TableDrawer
 from commonplace.kinds.tables.names import check_description, check_instance_name, find_instance, find_tool, new_id
-from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import BindingRow, InstanceRow, ToolRow
+from commonplace.kinds.tables.rows import BindingRow, InstanceRow, ToolRow
+from commonplace.store.base import Store
 
 PREFIX = "cpi"
 _KEY = re.compile(rf"{PREFIX}_([a-z0-9][a-z0-9._-]{{0,63}})_([0-9a-f]{{64}})")
@@ -52,19 +53,20 @@ _NOBODY = digest("nobody's key")
 class Instances:
     """The instances of one library. `space` is the space that the keys made here are for."""
 
-    def __init__(self, store: TableStore, space: str) -> None:
+    def __init__(self, store: Store, space: str) -> None:
         self._store, self._space = store, space
+        self._instance_rows, self._table_rows = store.drawer(InstanceDrawer), store.drawer(TableDrawer)
 
     def create(self, name: str, description: str = "", tool_ids: Sequence[str] = ()) -> tuple[InstanceRow, str]:
         """Create an instance and return it with its key, this once: only a digest of the key is stored."""
         with self._store.transaction():
-            check_instance_name(name, self._store.instances())
+            check_instance_name(name, self._instance_rows.instances())
             key = new_key(self._space)
             now = time.time_ns() // 1000
             instance = InstanceRow(
                 new_id(), name, check_description(description), True, digest(key), key[-HINTED:], now
             )
-            self._store.put_instance(instance)
+            self._instance_rows.put_instance(instance)
             if tool_ids:
                 self.bind(instance, tool_ids)
             return instance, key
@@ -75,7 +77,7 @@ class Instances:
             instance = self._current(instance)
             name = changes.get("name", instance.name)
             if name != instance.name:
-                check_instance_name(name, self._store.instances(), instance.id)
+                check_instance_name(name, self._instance_rows.instances(), instance.id)
             new = replace(
                 instance,
                 name=name,
@@ -85,18 +87,18 @@ class Instances:
             key = new_key(self._space) if changes.get("rotate_key") else None
             if key is not None:
                 new = replace(new, digest=digest(key), hint=key[-HINTED:])
-            self._store.put_instance(new)
+            self._instance_rows.put_instance(new)
             return new, key
 
     def delete(self, instance: InstanceRow) -> None:
         with self._store.transaction():
-            self._store.drop_instance(self._current(instance).id)
+            self._instance_rows.drop_instance(self._current(instance).id)
 
     def bind(self, instance: InstanceRow, tool_ids: Sequence[str], *, enabled: bool = True) -> None:
         """Bind all of these tools or none. A pair that is bound already gets the status. Raise AlreadyExists."""
         with self._store.transaction():
             instance = self._current(instance)
-            tools = {tool.id: tool for tool in (find_tool(self._store, wanted, "tool_ids") for wanted in tool_ids)}
+            tools = {tool.id: tool for tool in (find_tool(self._table_rows, wanted, "tool_ids") for wanted in tool_ids)}
             names = {tool.name: tool.id for tool, _ in self.bound(instance)}
             for tool in tools.values():
                 if names.setdefault(tool.name, tool.id) != tool.id:
@@ -105,20 +107,20 @@ class Instances:
                         "Rename one of them.",
                         argument="tool_ids",
                     )
-            self._store.bind_tools(instance.id, list(tools), enabled=enabled)
+            self._instance_rows.bind_tools(instance.id, list(tools), enabled=enabled)
 
     def unbind(self, instance: InstanceRow, tool_ids: Sequence[str]) -> None:
         """Remove these bindings, all or none. Raise NotFound for a tool that is not bound."""
         with self._store.transaction():
-            tools = [find_tool(self._store, wanted, "tool_ids") for wanted in tool_ids]
+            tools = [find_tool(self._table_rows, wanted, "tool_ids") for wanted in tool_ids]
             bound = {tool.id for tool, _ in self.bound(instance)}
             for tool in tools:
                 if tool.id not in bound:
                     raise NotFound(f'tool_ids has "{tool.name}", which is not bound there.', argument="tool_ids")
-            self._store.unbind_tools(instance.id, [tool.id for tool in tools])
+            self._instance_rows.unbind_tools(instance.id, [tool.id for tool in tools])
 
     def _current(self, instance: InstanceRow) -> InstanceRow:
-        current = self._store.instance(instance.id)
+        current = self._instance_rows.instance(instance.id)
         if current is None:
             raise NotFound(
                 f'There is no instance "{instance.name}" any more. instance_list shows them.', argument="instance_id"
@@ -127,25 +129,27 @@ class Instances:
 
     def bound(self, instance: InstanceRow) -> list[tuple[ToolRow, BindingRow]]:
         """Return the tools of an instance with their bindings, by name."""
-        pairs = [(self._store.tool(binding.tool), binding) for binding in self._store.bindings(instance.id)]
+        pairs = [
+            (self._table_rows.tool(binding.tool), binding) for binding in self._instance_rows.bindings(instance.id)
+        ]
         return sorted(((tool, binding) for tool, binding in pairs if tool), key=lambda pair: pair[0].name)
 
     def find(self, wanted: str) -> InstanceRow:
         """Return an instance by its id or name. Raise NotFound."""
-        return find_instance(self._store, wanted)
+        return find_instance(self._instance_rows, wanted)
 
     def admitted(self, name: str, key: str) -> InstanceRow | None:
         """Return the instance with a name if this is its key, else None. It may be disabled.
 
         An unknown name costs as much time as a wrong key.
         """
-        instance = self._store.named_instance(name)
+        instance = self._instance_rows.named_instance(name)
         is_its_key = is_key_of(key, instance.digest if instance else _NOBODY)
         return instance if is_its_key else None
 
     def served(self, instance_id: str, name: str | None = None) -> list[ToolRow]:
         """Return the tools that an instance serves now, by name; only the tool with `name` where given."""
-        return self._store.bound_tools(instance_id, name)
+        return self._instance_rows.bound_tools(instance_id, name)
 
     def state(self, instance_id: str) -> tuple[tuple[str, str, str, str], ...]:
         """Return a value that differs once the instance's list of tools does."""

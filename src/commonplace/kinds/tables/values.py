@@ -10,8 +10,8 @@ from typing import Any
 
 from commonplace.errors import InvalidInput, TooLarge
 from commonplace.kinds.tables.pointers import render
+from commonplace.kinds.tables.shredding import dumps, size_of
 from commonplace.model import JSON
-from commonplace.store.shredding import dumps, size_of
 
 DEEPEST = 100
 DEEPEST_MESSAGE = 150

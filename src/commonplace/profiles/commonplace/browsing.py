@@ -26,6 +26,7 @@ from commonplace.kinds.documents.locating import (
     suggested,
     unknown_tags,
 )
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.model import JSON, SCHEMES, Filter, Item
 from commonplace.profiles.commonplace.fetching import standing_of
 from commonplace.profiles.commonplace.search_tools import places
@@ -160,7 +161,7 @@ def _names(space: Space, kind: str, keys: Sequence[str]) -> dict[str, str]:
         return collection_names(space, space.store.drawer(Listing).parents(kind))
     if kind == "message":
         return conversations(space, keys)
-    return {table.id: table.name for table in space.store.tables()} if kind == "table" else {}
+    return {table.id: table.name for table in space.store.drawer(TableDrawer).tables()} if kind == "table" else {}
 
 
 def collection_names(space: Space, keys: Iterable[str]) -> dict[str, str]:

@@ -14,6 +14,8 @@ from commonplace.kinds.documents.locating import (
     unknown_path,
     unknown_tags,
 )
+from commonplace.kinds.tables import has_tables
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.space import Space
 from commonplace.store.items import Items
@@ -150,7 +152,8 @@ def _unknown_notes(call: Call, names: Sequence[str]) -> list[str]:
 def _unknown_note(call: Call, name: str) -> str:
     store = call.space.store
     keys = [item.key for item in store.drawer(Items).get(store.drawer(LastingNames).named("conversation", name))]
-    keys += [table.id for table in store.tables() if table.name == name]
+    if has_tables(store):
+        keys += [table.id for table in store.drawer(TableDrawer).tables() if table.name == name]
     if not keys:
         there = set[str]().union(*map(store.drawer(Listing).parents, SCHEMES))
         return f'No collection, thread or conversation is called "{name}".{guess(name, sorted(there))}'

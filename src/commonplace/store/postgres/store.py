@@ -6,17 +6,15 @@ from commonplace.errors import Command, Unavailable
 from commonplace.store.postgres.care import PostgresCare
 from commonplace.store.postgres.copying import Copies
 from commonplace.store.postgres.schema import check, migrate
-from commonplace.store.postgres.table_nodes import PostgresTableNodes
 from commonplace.store.stored_settings import StoredSettings
 from commonplace.store.transfer import MIGRATION
 
 
 class PostgresStore(
-    PostgresTableNodes,
     Copies,
     PostgresCare,
 ):
-    """A store in one space of a PostgreSQL database, with everything that `TableStore` promises."""
+    """A store in one space of a PostgreSQL database, with everything that `Store` promises."""
 
 
 def open_postgres(url: str, space: str, *, owner: str = "", connections: int = 20) -> PostgresStore:

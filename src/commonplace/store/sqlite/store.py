@@ -15,15 +15,13 @@ from commonplace.store.backups import COPY, check_target, clear_copies, make_pri
 from commonplace.store.sqlite.care import SqliteCare
 from commonplace.store.sqlite.connection import explained, load_migrations
 from commonplace.store.sqlite.items import guarded
-from commonplace.store.sqlite.table_nodes import SqliteTableNodes
 from commonplace.store.stored_settings import StoredSettings
 
 
 class SqliteStore(
-    SqliteTableNodes,
     SqliteCare,
 ):
-    """A store on one SQLite file, with everything that `TableStore` promises."""
+    """A store on one SQLite file, with everything that `Store` promises."""
 
     @guarded
     def backup(self, target: Path) -> None:

@@ -157,7 +157,7 @@ def test_no_path_or_link_leads_out_of_the_package(world: World) -> None:
     secret = world.folder / "secret.md"
     secret.write_text("# Secret\n", "utf-8")
     entries = ["../secret.md", str(secret), "C:\\x.md", "a/../../secret.md", "nul\0.md", "linked.md", "away/secret.md"]
-    entries += ["good.md", "./sub/../good.md", {"url": secret.as_uri(), "id": "by address"}, "https://example.org/x.md"]
+    entries += ["good.md", "./sub/../good.md", {"url": secret.as_uri(), "id": "by address"}, "https://example.org/x.md"]  # type: ignore[list-item]
     guide = write(
         world.folder / "guide", {"good.md": "# Good\n", "manifest.json": manifest(sources={"files": entries})}
     )

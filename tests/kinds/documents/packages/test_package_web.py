@@ -263,7 +263,7 @@ def test_a_server_that_says_not_modified_without_having_been_asked_has_said_noth
         server.pages["/docs/sub/more.md"] = lambda headers: (304, {}, b"")
         assert "HTTP status 304" in dict(world.sync(url).failed)["sub/more.md"]
         for status in (500, 304):  # what failed is asked for anew, whatever was known of it
-            server.pages["/docs/tea.md"] = lambda headers, status=status: (status, {}, b"")
+            server.pages["/docs/tea.md"] = lambda headers, status=status: (status, {}, b"")  # type: ignore[misc]
             done = world.sync(url)
             assert (done.removed, done.skipped) == (0, [])
             assert f"HTTP status {status}" in dict(done.failed)["tea.md"]
@@ -278,7 +278,7 @@ def test_what_comes_packed_unasked_is_unpacked_or_refused_and_never_kept_as_it_c
     archive = tarball(world.folder / "docs.tgz", {"a.md": b"# Tea\n"})
     with web_server() as server:
         url = put(server, "tea.md", "cut.md", "not.md", "br.md", "huge.md", "as it is.md")
-        server.pages["/docs/manifest.json"] = packed(gzip.compress(bytes(server.pages["/docs/manifest.json"])), "gzip")
+        server.pages["/docs/manifest.json"] = packed(gzip.compress(bytes(server.pages["/docs/manifest.json"])), "gzip")  # type: ignore[arg-type]
         server.pages |= {
             "/docs/tea.md": packed(whole, "x-gzip"),
             "/docs/cut.md": packed(whole[:-9], "gzip"),

@@ -14,6 +14,7 @@ from commonplace.server.calls import Failure, run
 from commonplace.server.service import with_text
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call, Reply, View
+from kit.answers import present
 
 REGISTRY = Registry(profile("documents"), writable=False)
 
@@ -34,7 +35,7 @@ class Tools:
         answer = run(tool, Call(self.library, view=self.view), arguments)
         assert not isinstance(answer, Failure), answer
         reply = with_text(answer)
-        Draft202012Validator(tool.output).validate(reply.structured)
+        Draft202012Validator(present(tool.output)).validate(reply.structured)
         return reply
 
     def __call__(self, name: str, /, **arguments: Any) -> dict[str, Any]:

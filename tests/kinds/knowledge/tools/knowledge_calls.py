@@ -32,8 +32,8 @@ class Tools:
         assert tool is not None, tool_name
         answer = run(tool, self._call, arguments)
         assert not isinstance(answer, Failure), answer
-        jsonschema.validate(answer, tool.output)
-        return answer
+        jsonschema.validate(answer, tool.output)  # type: ignore[arg-type]
+        return answer  # type: ignore[return-value]
 
     def refused(self, tool_name: str, **arguments: Any) -> Failure:
         tool = self.registry.find(tool_name)

@@ -11,7 +11,7 @@ from commonplace.tools.tool import Call
 
 def test_a_remembered_note_is_found_read_and_updated(tools: Tools) -> None:
     made = REMEMBER.call(Call(tools.library), {"text": "Quaggas are extinct.", "key": "q", "collection": "animals"})
-    assert made["uri"] == "notes://q"
+    assert made["uri"] == "notes://q"  # type: ignore[index]
     assert uris(tools("notes.search", query="quagga")) == ["notes://q"]
     changed = tools("notes.update", note_id="q", content="Quaggas were striped.", expected_version=1)
     assert changed["meta"]["version"] == 2

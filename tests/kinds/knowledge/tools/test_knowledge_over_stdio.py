@@ -14,7 +14,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
 from commonplace.library import Library
-from kit.answers import text_of
+from kit.answers import data_of, said, text_of
 from kit.forked import forked_server
 
 
@@ -44,7 +44,7 @@ def test_a_client_finds_and_reads_over_stdio(home: Path, era: str) -> None:
                 tools = (await client.list_tools()).tools
                 assert [tool.name for tool in tools][:2] == ["notes.search", "notes.get"]
                 assert len(tools) == 13
-                assert tools[0].meta["readOnlyHint"] is True
+                assert tools[0].meta["readOnlyHint"] is True  # type: ignore[index]
                 found = await client.call_tool("knowledge_search", {"query": "oolong"})
                 assert json.loads(text_of(found)) == found.structured_content
                 (hit,) = found.structured_content["results"]
@@ -52,14 +52,14 @@ def test_a_client_finds_and_reads_over_stdio(home: Path, era: str) -> None:
                 assert read.structured_content["content"].startswith("Oolong")
                 off = await client.call_tool("notes.create", {"title": "x", "content": "y"})
                 assert off.is_error
-                assert off.structured_content["error"]["code"] == "writes_disabled"
+                assert data_of(off)["error"]["code"] == "writes_disabled"
                 types = await client.read_resource("media://types")
-                assert json.loads(types.contents[0].text)["counts"] == {"video": 1}
+                assert json.loads(said(types.contents[0]))["counts"] == {"video": 1}
                 with pytest.raises(MCPError):
                     await client.read_resource("notes://none")
                 assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["Greet"]
                 filled = await client.get_prompt("Greet", {"who": "you"})
-                assert filled.messages[0].content.text == "Hi you"
+                assert said(filled.messages[0].content) == "Hi you"
                 with pytest.raises(MCPError, match=r"notes\.search"):
                     await client.call_tool("notes.serch", {})
 
@@ -97,7 +97,7 @@ def test_a_request_brings_its_config_over_stdio(home: Path, era: str) -> None:
         with anyio.fail_after(60):
             async with Client(stdio_client(server(home, "--profile", "knowledge")), mode=era) as client:
                 config = {"snippetLength": 20, "colour": "red"}
-                found = await client.call_tool("notes.search", {"query": "oolong"}, meta={"commonplace/config": config})
+                found = await client.call_tool("notes.search", {"query": "oolong"}, meta={"commonplace/config": config})  # type: ignore[arg-type]
                 assert found.structured_content["applied"]["snippet_length"] == 20
                 assert [warning["code"] for warning in found.structured_content["warnings"]] == ["config_ignored"]
                 found = await client.call_tool("notes.search", {"query": "oolong"})

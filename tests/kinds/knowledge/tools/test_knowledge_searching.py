@@ -231,7 +231,7 @@ def test_media_filter_by_type_and_date(tools: Tools) -> None:
     tools.put("media", title="Film book", media_type="epub", created_at="2024-05-02T10:00:00")
     found = tools("media.search", query="film", media_types=["VIDEO"], date_from="2024-05-02", date_to="2024-05-02")
     assert uris(found) == ["media://2"]
-    for day in ("2024-05-02", "20240502", "2024-W18-4", "2024W184"):
+    for day in ("2024-05-02", "20240502", "2024-W18-4", "2024W184"):  # type: ignore[assignment]
         assert tools("media.search", query="film", date_to=day)["total_estimated"] == 3
     unknown = tools("media.search", query="film", media_types=["vinyl", "epub"])
     assert uris(unknown) == ["media://4"]

@@ -133,7 +133,7 @@ def test_nothing_an_agent_sends_breaks_a_tool(filled: Tools, name: str) -> None:
         if isinstance(answer, Failure):
             assert answer.code != "internal", answer
         else:
-            jsonschema.validate(answer, tool.output)
+            jsonschema.validate(answer, tool.output)  # type: ignore[arg-type]
 
     send()
     assert filled.library.store.check() == []

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from table_calls import TOOLS, Calls, code, refused
 
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.kinds.tables.tools.types import TYPES
 from commonplace.library import Library
 from commonplace.profiles.registry import profile
@@ -129,9 +130,9 @@ def test_what_is_refused_names_what_is_wrong_and_changes_nothing(
     calls: Calls, tool: str, arguments: Any, sentence: str
 ) -> None:
     calls.table({"a": [1]})
-    state = calls.library.tables.store.tables_state()
+    state = calls.library.store.drawer(TableDrawer).state()
     assert sentence in refused(calls(tool, **arguments))
-    assert calls.library.tables.store.tables_state() == state
+    assert calls.library.store.drawer(TableDrawer).state() == state
     assert calls("table_get", table_id="t")["version"] == 1
 
 
@@ -264,7 +265,7 @@ def test_answers_are_as_their_schemas_say(calls: Calls) -> None:
         ("project_list", {}), ("table_list", {}), ("table_get", {"table_id": "t"}), ("tool_list", {}),
         ("instance_create", {"name": "i"}), ("instance_list", {}), ("search_status", {}), ("search_cleanup", {}),
     ):  # fmt: skip
-        Draft202012Validator(TOOLS[name].output).validate(calls(name, **arguments))
+        Draft202012Validator(TOOLS[name].output).validate(calls(name, **arguments))  # type: ignore[arg-type]
     Draft202012Validator(TYPES["search"].output).validate(calls.run("search", query="words"))
 
 

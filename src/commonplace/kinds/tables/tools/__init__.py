@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from commonplace.kinds.tables import Tables
+from commonplace.kinds.tables.json_tables import Tables
 from commonplace.kinds.tables.tools import bound, data
 from commonplace.tools.profile import Profile
 
@@ -22,8 +22,8 @@ expected_version, which every answer tells, against lost updates. search_status 
 
 def instructions(space: Space) -> str:
     """Return the instructions for an agent that has never seen the server."""
-    store = space.part(Tables).store
-    counts = f"{len(store.projects())} projects, {len(store.tables())} tables, {len(store.tools())} tools"
+    rows = space.part(Tables).rows
+    counts = f"{len(rows.projects())} projects, {len(rows.tables())} tables, {len(rows.tools())} tools"
     return _INSTRUCTIONS.format(counts=counts)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.tables import Tables
+from commonplace.kinds.tables.json_tables import Tables
 from commonplace.kinds.tables.names import find_project
+from commonplace.kinds.tables.rows import TableRow, ToolRow
 from commonplace.kinds.tables.table_catalog import TYPES
 from commonplace.kinds.tables.tool_instances import DISABLED, ENABLED
 from commonplace.kinds.tables.tools.data import (
@@ -26,7 +27,6 @@ from commonplace.kinds.tables.tools.data import (
     tool_shown,
 )
 from commonplace.model import JSON
-from commonplace.store.table_rows import TableRow, ToolRow
 from commonplace.tools.schema import INTEGER, OBJECT, STRING, Schema, answer, choice, flag, many, obj, text
 from commonplace.tools.tool import ADDS, CHANGES, READ_ONLY, Answer, Call, Tool
 
@@ -65,9 +65,9 @@ def tool_delete(call: Call, args: Mapping[str, JSON]) -> Answer:
 def tool_list(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.space.part(Tables)
     table = tables.table(args["table_id"]) if "table_id" in args else None
-    tools = tables.store.tools(table.number if table else None)
+    tools = tables.rows.tools(table.number if table else None)
     if "project_id" in args:
-        table_numbers = {row.number for row in tables.store.tables(find_project(tables.store, args["project_id"]).id)}
+        table_numbers = {row.number for row in tables.rows.tables(find_project(tables.rows, args["project_id"]).id)}
         tools = [tool for tool in tools if tool.table in table_numbers]
     if "instance_id" in args:
         bound_ids = {tool.id for tool, _ in tables.instances.bound(tables.instances.find(args["instance_id"]))}
@@ -100,7 +100,7 @@ def instance_delete(call: Call, args: Mapping[str, JSON]) -> Answer:
 
 def instance_list(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.space.part(Tables)
-    rows = [instance_shown(tables, instance) for instance in tables.store.instances()]
+    rows = [instance_shown(tables, instance) for instance in tables.instance_rows.instances()]
     return page("instances", rows, args["limit"], args["offset"])
 
 
@@ -126,7 +126,7 @@ def search_reindex(call: Call, args: Mapping[str, JSON]) -> Answer:
     if table is None:
         table = tables.catalog.table_of(tools[0])
     job = tables.reindex(table, force=args["force"])
-    tools = tables.store.search_tools(table.number)
+    tools = tables.rows.search_tools(table.number)
     jobs: list[JSON] = [{"job_id": str(job), "table_id": table.id, "status": "pending"}]
     return {"jobs": jobs, "tools": [_indexed(tables, tool) for tool in tools]}
 
@@ -142,7 +142,7 @@ def search_status(call: Call, args: Mapping[str, JSON]) -> Answer:
 
 def search_cleanup(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.space.part(Tables)
-    chosen_tables = [tables.table(args["table_id"])] if "table_id" in args else tables.store.tables()
+    chosen_tables = [tables.table(args["table_id"])] if "table_id" in args else tables.rows.tables()
     removed = kept = 0
     for table in chosen_tables:
         removed_here, kept_here = tables.cleanup(table, dry_run=args["dry_run"])
@@ -157,8 +157,8 @@ def _asked(tables: Tables, args: Mapping[str, JSON]) -> tuple[list[ToolRow], Tab
         return [search_tool(tables, args["tool_id"])], None
     if "table_id" in args:
         table = tables.table(args["table_id"])
-        return tables.store.search_tools(table.number), table
-    return [tool for tool in tables.store.tools() if tool.type == "search"], None
+        return tables.rows.search_tools(table.number), table
+    return [tool for tool in tables.rows.tools() if tool.type == "search"], None
 
 
 def search_tool(tables: Tables, wanted: str) -> ToolRow:

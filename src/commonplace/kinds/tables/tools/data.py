@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from commonplace.kinds.tables import Tables
 from commonplace.kinds.tables.edits import FORMATS, MODES
+from commonplace.kinds.tables.json_tables import Tables
 from commonplace.kinds.tables.names import find_project
 from commonplace.kinds.tables.pointers import parse
+from commonplace.kinds.tables.rows import InstanceRow, ProjectRow, TableRow, ToolRow
 from commonplace.kinds.tables.states import moment
 from commonplace.kinds.tables.tool_instances import DISABLED, ENABLED
 from commonplace.kinds.tables.tools.types import checked
 from commonplace.model import JSON
-from commonplace.store.table_rows import InstanceRow, ProjectRow, TableRow, ToolRow
 from commonplace.tools.schema import (
     BOOLEAN,
     INTEGER,
@@ -154,7 +154,7 @@ def project_create(call: Call, args: Mapping[str, JSON]) -> Answer:
 
 
 def project_list(call: Call, args: Mapping[str, JSON]) -> Answer:
-    rows = [project_shown(project) for project in call.space.part(Tables).store.projects()]
+    rows = [project_shown(project) for project in call.space.part(Tables).rows.projects()]
     return page("projects", rows, args["limit"], args["offset"])
 
 
@@ -182,10 +182,10 @@ def table_get(call: Call, args: Mapping[str, JSON]) -> Answer:
 
 
 def table_list(call: Call, args: Mapping[str, JSON]) -> Answer:
-    store = call.space.part(Tables).store
-    project = find_project(store, args["project_id"]).id if "project_id" in args else None
-    rows = [table_shown(table) for table in store.tables(project)]
-    return page("tables", rows, args["limit"], args["offset"])
+    rows = call.space.part(Tables).rows
+    project = find_project(rows, args["project_id"]).id if "project_id" in args else None
+    shown = [table_shown(table) for table in rows.tables(project)]
+    return page("tables", shown, args["limit"], args["offset"])
 
 
 def table_update(call: Call, args: Mapping[str, JSON]) -> Answer:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from commonplace.kinds.tables import Tables
+from commonplace.kinds.tables.json_tables import Tables
+from commonplace.kinds.tables.rows import ToolRow
 from commonplace.model import JSON
-from commonplace.store.table_rows import ToolRow
 from commonplace.tools.arguments import Signature, check
 from commonplace.tools.schema import INTEGER, OBJECT, STRING, STRINGS, Schema, answer, integer, many, obj, text
 from commonplace.tools.tool import ADDS, CHANGES, READ_ONLY, Answer, Call, Tool

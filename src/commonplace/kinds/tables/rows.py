@@ -1,16 +1,15 @@
-"""The nouns of tables as the store keeps them. Times are microseconds since 1970."""
+"""The nouns of tables as their drawers keep them. Times are microseconds since 1970."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Chunk
 
 
@@ -58,8 +57,6 @@ TABLE_COLUMNS = (
     "number, id, project, name, description, searchable, version, size, generation, building, leaving, basis, "
     "created_at, updated_at"
 )
-TABLES_STATE = "tables.state"
-"""Name of the setting that counts the changes of what can be listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,18 +193,6 @@ class Missing(NamedTuple):
     """There is nothing at a place. `found` is how many of its tokens lead somewhere."""
 
     found: int
-
-
-def tool_from(row: Any) -> ToolRow:
-    """Return the tool of a row with `TOOL_COLUMNS`."""
-    tool = ToolRow(*row)
-    return replace(tool, metadata=json.loads(str(tool.metadata)))
-
-
-def job_from(row: Any) -> TableJob:
-    """Return the job of a row with `JOB_COLUMNS`."""
-    identity, table, kind, progress, *rest = row
-    return TableJob(identity, table, kind, json.loads(progress), *rest)
 
 
 def value_of(fragment: Fragment) -> Any:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
 from json.encoder import encode_basestring
-from typing import Literal
+from typing import Any, Literal
 
-from commonplace.lazy_dataclass import dataclass
+from commonplace.kinds.tables.rows import Fragment
 from commonplace.model import JSON
 
 FRAGMENT = 8192
@@ -140,3 +142,64 @@ def with_change(value: JSON, tokens: Sequence[str], new: JSON) -> JSON:
     holder, _ = inside(value, tokens[:-1])
     holder[tokens[-1] if isinstance(holder, dict) else int(tokens[-1])] = new
     return value
+
+
+Place = tuple[int, int, str | None]
+"""Where a fragment belongs: its parent, its position there, its key."""
+PlacedPiece = tuple[Place, Piece]
+
+
+def pieces_in(parent: int, branch: Branch) -> list[PlacedPiece]:
+    """Return the members of a branch with their places in its fragment."""
+    position, places = 0, list[PlacedPiece]()
+    for key, piece in branch.members:
+        places.append(((parent, position, key), piece))
+        position += piece.count
+    return places
+
+
+def count_rows(piece: Piece) -> int:
+    """Return how many fragments a piece is."""
+    return 1 if isinstance(piece, Leaf) else 1 + sum(count_rows(member) for _, member in piece.members)
+
+
+def fragment_rows(table: int, pieces: Sequence[PlacedPiece], first: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of pieces and of all that they are made of, numbered from `first` on, each after its holder.
+
+    A row is id, table, parent, position, key, count, shape, size, text.
+    """
+    numbers = count(first)
+
+    def rows_of(place: Place, piece: Piece) -> Iterator[tuple[Any, ...]]:
+        identity = next(numbers)
+        parent, position, key = place
+        if isinstance(piece, Branch):
+            yield identity, table, parent, position, key, 1, piece.shape, piece.size, None
+            for inner, member in pieces_in(identity, piece):
+                yield from rows_of(inner, member)
+            return
+        is_run = key is None and parent > 0
+        shape, text = ("run", f"[{piece.text}]") if is_run else ("value", piece.text)
+        yield identity, table, parent, position, key, piece.count, shape, piece.size, text
+
+    for place, piece in pieces:
+        yield from rows_of(place, piece)
+
+
+def whole_text(fragment: Fragment, members: Mapping[int, Sequence[Fragment]]) -> str:
+    """Return the JSON of a branch, put together of its members, by the id of what holds them."""
+    return "".join(_texts(fragment, members))
+
+
+def _texts(fragment: Fragment, members: Mapping[int, Sequence[Fragment]]) -> Iterator[str]:
+    yield "{" if fragment.shape == "object" else "["
+    for number, member in enumerate(members.get(fragment.id, ())):
+        if number:
+            yield ","
+        if member.key is not None:
+            yield f"{dumps(member.key)}:"
+        if member.text is None:
+            yield from _texts(member, members)
+        else:
+            yield member.text[1:-1] if member.shape == "run" else member.text  # elements, without their brackets
+    yield "}" if fragment.shape == "object" else "]"
