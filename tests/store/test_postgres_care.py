@@ -203,7 +203,7 @@ def test_a_backup_of_one_kind_of_store_is_taken_up_by_the_other(tmp_path: Path, 
     other.restore(tmp_path / "backup.db")
     assert content(other) == before
     assert other.check() == []
-    assert other.put([prepare(Draft("note", "next", body="n"))])[0].id == before[21] + 1
+    assert other.drawer(Items).put([prepare(Draft("note", "next", body="n"))])[0].id == before[21] + 1
     rows = other.drawer(TableDrawer)
     number = rows.tables()[0].number
     other.drawer(DataDrawer).put(number, ("c",), {"more": ["x" * 5000] * 3})
