@@ -26,6 +26,7 @@ from commonplace.errors import (
     StorageBroken,
     StorageFull,
 )
+from commonplace.model import JSON
 from commonplace.store.filters import fold_value, in_place
 from commonplace.store.spelling import folded, name_backwards, name_hash
 
@@ -87,6 +88,15 @@ class SqliteDatabase:
             self._local.connection = connection
         self.uses += 1
         return connection
+
+    def metrics(self) -> dict[str, JSON]:
+        """Return this process's use of the database: connections, queries, transactions that failed."""
+        return {
+            "active_connections": self.connections,
+            "total_queries": self.uses,
+            "failed_queries": self.failures,
+            "circuit_state": "healthy",
+        }
 
     @property
     def connections(self) -> int:
