@@ -270,7 +270,7 @@ def load_migrations(folder: str = "migrations") -> list[str]:
     """Return the numbered SQL files of a folder, in order. Their numbers run from 1 without gaps."""
     files = sorted(Path(__file__).with_name(folder).glob("*.sql"))
     numbers = [int(file.name.split("_")[0]) for file in files]
-    if numbers != list(range(1, len(files) + 1)):
+    if not numbers or numbers != list(range(1, len(files) + 1)):
         raise StorageBroken(f"Migrations are numbered {numbers}: reinstall Commonplace.")
     return [file.read_text(encoding="utf-8") for file in files]
 
