@@ -31,6 +31,7 @@ from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.profiles.registry import profile
 from commonplace.settings import Settings
+from commonplace.store.items import Items
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call
 from corpus import Corpus
@@ -145,11 +146,11 @@ class Bench:
         return found.call(Call(self._library), arguments)
 
     def _heading(self, document: str) -> str:
-        item = self._library.store.item("document", COLLECTION, document)
+        item = self._library.store.drawer(Items).find("document", COLLECTION, document)
         return str(_HEADING.findall(item.body)[-1][1])
 
     def _body(self, document: str) -> str:
-        return str(self._library.store.item("document", COLLECTION, document).body)
+        return str(self._library.store.drawer(Items).find("document", COLLECTION, document).body)
 
     def _naive_page(self, number: int) -> list[tuple[str, str, int]]:
         keys = sorted(self._library.store.drawer(CollectionFiles).versions(COLLECTION))[number // 100 * 100 :][:100]

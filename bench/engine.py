@@ -41,6 +41,7 @@ from commonplace.index.scope import Scope
 from commonplace.model import CHUNK_BITS, Filter
 from commonplace.search.plan import plan_lexical
 from commonplace.search.request import parse
+from commonplace.store.listing import Listing
 from commonplace.text import analyze
 from corpus import Corpus
 from engine_home import ONE_PERCENT, ClusterEmbedder, build, draft, open_library, query_vectors, vector_source
@@ -170,7 +171,7 @@ class Bench:
 
     def _vector(self, name: str, filter: Filter, peer: float | None, unfiltered: dict[str, float]) -> Row:
         index, _ = self._library.embedding.ready()
-        items = self._library.store.select(filter) if filter else None
+        items = self._library.store.drawer(Listing).select(filter) if filter else None
         times = cpu_ms(lambda query: index.search(query, 10, items), self._vectors)
         note = "" if filter else f"recall@10 {self._recall():.3f} (≥ {RECALL})"
         return Row(name, *times, self._target(name, unfiltered), peer=peer, note=note)

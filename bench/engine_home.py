@@ -16,6 +16,9 @@ from commonplace.ingest.prepare import embedded_text, vector_key
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from commonplace.settings import Settings
+from commonplace.store.chunks import Chunks
+from commonplace.store.embeddings import Embeddings
+from commonplace.store.stored_settings import StoredSettings
 from corpus import Corpus
 from vectors import BLOCK, Clusters, Source
 
@@ -93,7 +96,7 @@ def build(home: Path, corpus: Corpus, size: int, embedder: ClusterEmbedder) -> d
         drafts = Spent(draft(number, text) for number, text in enumerate(corpus.passages(size)))
         seconds: dict[str, float] = {}
         seconds["put_many"] = cpu_s(lambda: library.put_many(drafts)) - drafts.seconds
-        if library.store.chunk_total() != size:
+        if library.store.drawer(Chunks).total() != size:
             raise SystemExit("A passage became more than one chunk: make them shorter.")
         seconds["lexical catch_up"] = cpu_s(library.lexical.catch_up)
         seconds["add_vectors"] = cpu_s(lambda: _add_vectors(library, corpus, size, embedder))
@@ -122,15 +125,15 @@ class Spent:
 
 def _add_vectors(library: Library, corpus: Corpus, size: int, embedder: ClusterEmbedder) -> None:
     store = library.store
-    model = store.add_model(vector_fingerprint(embedder), embedder.name, embedder.dims)
+    model = store.drawer(Embeddings).add_model(vector_fingerprint(embedder), embedder.name, embedder.dims)
     source = vector_source(size, corpus.seed)
     for number, count in source.blocks():
         rows = source.block(number)[:count]
         drafts = (draft(n, corpus.passage(n)) for n in range(number * BLOCK, number * BLOCK + count))
         keys = (vector_key(embedded_text(made.title, (), made.body)) for made in drafts)
-        store.add_vectors(model, [(key, row.tobytes()) for key, row in zip(keys, rows, strict=True)])
-    store.set_position(model, store.last_change())
-    store.set_setting("model", embedder.name)
+        store.drawer(Embeddings).add(model, [(key, row.tobytes()) for key, row in zip(keys, rows, strict=True)])
+    store.drawer(Embeddings).set_position(model, store.last_change())
+    store.drawer(StoredSettings).set("model", embedder.name)
 
 
 def cpu_s(work: Callable[[], Any]) -> float:

@@ -34,6 +34,8 @@ from commonplace.model import Filter
 from commonplace.models import STATIC, is_gone, open_embedder
 from commonplace.models.catalog import DEFAULT
 from commonplace.settings import Settings
+from commonplace.store.chunks import Chunks
+from commonplace.store.listing import Listing
 from corpus import Corpus
 
 FILES, FILE_BYTES = 5_000, 6_850  # the last passage goes over: 7,400 bytes on average
@@ -127,8 +129,8 @@ class Bench:
 
     def _embedding(self, library: Library) -> Iterator[Row]:
         """Passages per second of CPU, by the model that needs no download and by the default where it was pulled."""
-        texts = [chunk.text for item in library.store.scan(Filter(kinds=("document",)), limit=EMBEDDED)
-                 for chunk in library.store.chunks_of(item.id)]  # fmt: skip
+        texts = [chunk.text for item in library.store.drawer(Listing).scan(Filter(kinds=("document",)), limit=EMBEDDED)
+                 for chunk in library.store.drawer(Chunks).of(item.id)]  # fmt: skip
         for name, count in ((STATIC, len(texts)), (DEFAULT, EMBEDDED)):
             if not is_gone(name, library.settings.models):
                 embedder = open_embedder(name, library.settings.models, settings=library.settings)

@@ -26,6 +26,7 @@ from commonplace.kinds.knowledge.records import put_record
 from commonplace.library import Library
 from commonplace.profiles.registry import profile
 from commonplace.settings import Settings
+from commonplace.store.listing import Listing
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call
 
@@ -132,9 +133,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         home = options.keep or Path(scratch)
         with Library.open(home, settings=Settings(home=home, model="static")) as library:
-            if not library.store.counts():
+            if not library.store.drawer(Listing).counts():
                 build(library, options.items)
-            print(f"{sum(library.store.counts().values()):,} items, Python {platform.python_version()}")
+            print(f"{sum(library.store.drawer(Listing).counts().values()):,} items, Python {platform.python_version()}")
             kept = run(library)
     sys.exit(0 if kept else 1)
 

@@ -34,6 +34,7 @@ from commonplace.model import Draft, Filter
 from commonplace.search.question import Question, Search
 from commonplace.server.calls import run
 from commonplace.settings import Settings
+from commonplace.store.items import Items
 from commonplace.text.analyze import stems
 from commonplace.text.languages import stop_words
 from commonplace.tools.tool import Call
@@ -248,7 +249,7 @@ def _qmd(library: Library, kinds: Sequence[Any]) -> Ask:
         searches = tuple(Search(kind, query) for kind in kinds)
         asked = Question(searches, Filter(kinds=("document",)), plain=True, limit=limit, rerank=len(kinds) > 1)
         hits = library.hybrid.find(asked).hits
-        keys = {item.id: item.key for item in library.store.items([hit.item_id for hit in hits])}
+        keys = {item.id: item.key for item in library.store.drawer(Items).get([hit.item_id for hit in hits])}
         return [(keys[hit.item_id], hit.score) for hit in hits]
 
     return ask

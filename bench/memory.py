@@ -35,6 +35,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.settings import Settings
+from commonplace.store.items import Items
 
 WORDS, VOCABULARY, THREADS, TAGS = 62, 20_000, 100, 50
 STATUSES = ("open", "done", "blocked", "review", "archived")
@@ -110,7 +111,7 @@ def build(home: Path, size: int, seed: int, *, embed: bool) -> dict[str, Any]:
         library.memories.sweep()  # its indexed fields are there before the entries are
         for first in range(1, size + 1, BULK):
             drafts = [corpus.draft(number, size) for number in range(first, min(first + BULK, size + 1))]
-            library.store.put([prepare(draft) for draft in drafts])
+            library.store.drawer(Items).put([prepare(draft) for draft in drafts])
             texts += [draft.body for draft in drafts[::50]]
         library.store.refresh_statistics()
         library.lexical.catch_up()

@@ -32,6 +32,8 @@ from commonplace.model import Draft, Filter
 from commonplace.models import STATIC, open_embedder
 from commonplace.search.question import Question, Search
 from commonplace.settings import Settings
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.text.analyze import stems
 from commonplace.text.languages import detect
 
@@ -143,7 +145,12 @@ def _score(library: Library, pairs: Pairs, pair: Pair, way: str) -> float:
     one, other = pair
     keep = Filter(kinds=("document",), parents=(other,))
     if way == "related":
-        uri = next(item.uri for item in library.store.items(library.store.select(Filter(parents=(one,))).tolist()))
+        uri = next(
+            item.uri
+            for item in library.store.drawer(Items).get(
+                library.store.drawer(Listing).select(Filter(parents=(one,))).tolist()
+            )
+        )
         return max((hit.score for hit in library.related(uri, filter=keep, limit=1).hits), default=0.0)
     hits = library.hybrid.find(Question((Search("hyde", pairs.texts[one]),), keep, limit=1)).hits
     return max((hit.score for hit in hits), default=0.0)

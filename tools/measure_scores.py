@@ -39,6 +39,7 @@ from commonplace.search.legs import LexicalLeg, scale_of
 from commonplace.search.request import Request
 from commonplace.search.scale import EVIDENCE, Scale, chances, completed, least_of, pressed
 from commonplace.settings import Settings
+from commonplace.store.items import Items
 from commonplace.text.languages import detect
 
 Floats = NDArray[np.float64]
@@ -121,7 +122,7 @@ def _rows(library: Library, question: JudgedQuestion, mode: Mode) -> Floats:
     scale, passages = library.lexical.ask(facts)
     chunks, values, unknown = found.chunks[:SHOWN], found.scores[:SHOWN], np.isnan(found.vector[:SHOWN])
     sureness, (unit, chance, start) = scale.sureness(values, unknown), EVIDENCE
-    keys = {item.id: item.key for item in library.store.items((chunks >> CHUNK_BITS).tolist())}
+    keys = {item.id: item.key for item in library.store.drawer(Items).get((chunks >> CHUNK_BITS).tolist())}
     rows = np.zeros((len(chunks), len(COLUMNS)))
     rows[:, 0] = scale.scores(chunks, values, unknown).round(4)
     rows[:, 1] = [question.grades.get(keys[item], 0) > 0 for item in (chunks >> CHUNK_BITS).tolist()]

@@ -29,6 +29,7 @@ from commonplace.search.request import Request
 from commonplace.search.rerank import CANDIDATES, SecondLook
 from commonplace.search.rerank_features import FEATURES
 from commonplace.settings import Settings
+from commonplace.store.items import Items
 
 Floats = NDArray[np.float64]
 STEPS = (-0.4, -0.2, -0.1, -0.05, 0.05, 0.1, 0.2, 0.4)
@@ -72,7 +73,9 @@ def tabulate(collection: JudgedCollection, settings: Settings, work: Path, *, ex
             keep = Filter(parents=(question.group,)) if question.group else Filter()
             asked, found = library.engine.candidates(Request(question.text, "hybrid", keep, expand=expand))
             rows, found = look.features(asked, found)
-            keys = {item.id: item.key for item in library.store.items((found.chunks >> CHUNK_BITS).tolist())}
+            keys = {
+                item.id: item.key for item in library.store.drawer(Items).get((found.chunks >> CHUNK_BITS).tolist())
+            }
             grades = [question.grades.get(keys[item], 0) for item in (found.chunks >> CHUNK_BITS).tolist()]
             scores[row, : len(rows)], matrix[row, : len(rows)] = found.scores, rows
             gains[row, : len(rows)] = np.maximum(grades, 0)

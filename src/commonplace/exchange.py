@@ -24,8 +24,11 @@ from commonplace.kinds.memories.entry import Past
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
 from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
+from commonplace.store.chunks import Chunks
 from commonplace.store.filters import micros
+from commonplace.store.items import Items
 from commonplace.store.lasting_names import LastingNames
+from commonplace.store.listing import Listing
 from commonplace.store.rows import Attachment
 from commonplace.store.shaping import is_number
 
@@ -55,7 +58,7 @@ class _Line:
 def export_lines(store: Store, filter: Filter) -> Iterator[str]:
     """Yield one JSON object per matching item, in the order they were first stored; then the context of them all."""
     after = 0
-    while items := store.scan(filter, after=after, limit=_BATCH, body=True):
+    while items := store.drawer(Listing).scan(filter, after=after, limit=_BATCH, body=True):
         after = items[-1].id
         yield from lines_of(store, items)
     if not filter and (context := global_context(store)):
@@ -74,10 +77,10 @@ def _settled(item: Item, uid: str | None, store: Store) -> dict[str, Any] | None
     """Return all of an item at one version, whoever changes it meanwhile; None where it is gone by now."""
     while True:
         record = _record(item, uid, store)
-        now = store.items([item.id])
+        now = store.drawer(Items).get([item.id])
         if not now or now[0].version == item.version:
             return record if now else None
-        if not (now := store.items([item.id], body=True)):
+        if not (now := store.drawer(Items).get([item.id], body=True)):
             return None
         item = now[0]
 
@@ -134,9 +137,9 @@ def _keep(store: Store, line: _Line) -> None:
     """Store an item with what hangs on it, whole or not at all."""
     draft, write = line.draft, prepare(line.draft)
     with store.transaction():
-        here = store.item(draft.kind, draft.parent, draft.key, body=False)
+        here = store.drawer(Items).find(draft.kind, draft.parent, draft.key, body=False)
         _check_same(store, line, here)
-        item = store.put([write])[0]
+        item = store.drawer(Items).put([write])[0]
         if line.attachments or here:
             store.drawer(Attachments).attach(item.id, line.attachments)
         if line.cues or here:
@@ -181,7 +184,7 @@ def _record(item: Item, uid: str | None, store: Store) -> dict[str, Any]:
             record["fields"] = {**item.fields, "supersedes": list(entry.supersedes)}
     if uid:
         record["uid"] = uid
-    chunks = store.chunks_of(item.id)
+    chunks = store.drawer(Chunks).of(item.id)
     if list(map(_place, chunks)) != list(map(_place, whole(_draft(record)))):
         record["passages"] = list(map(_place, chunks))
     if attachments := store.drawer(Attachments).of(item.id):

@@ -14,6 +14,9 @@ from commonplace.kinds.tables import has_tables
 from commonplace.model import Filter, Item
 from commonplace.settings import Settings
 from commonplace.space import Space, space_folder
+from commonplace.store.items import Items
+from commonplace.store.job_queue import JobQueue
+from commonplace.store.listing import Listing
 from commonplace.store.opening import restore_store
 
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
@@ -99,12 +102,12 @@ class Library(Space):
         """
         if not filter:
             raise InvalidInput("Say what to delete: an empty filter would delete everything.")
-        items = self.store.items(self.store.select(filter).tolist())
+        items = self.store.drawer(Items).get(self.store.drawer(Listing).select(filter).tolist())
         alone = [item.id for item in items if item.kind not in _HELD_BY]
         for item in items:
             if item.kind in _HELD_BY:
                 self._delete(item, None)
-        self.store.delete(alone)
+        self.store.drawer(Items).delete(alone)
         return len(items)
 
     def _delete(self, item: Item, expected_version: int | None) -> None:
@@ -178,7 +181,7 @@ class Library(Space):
             log.info("Vectors are put off: %s", error)
             is_left = True
         is_left = self._tend_tables(stopping) or is_left
-        if not self.store.job_total():  # most servers never load what writes summaries
+        if not self.store.drawer(JobQueue).total():  # most servers never load what writes summaries
             return is_left
         return self.memories.summaries.work(stopping) or is_left
 

@@ -23,8 +23,11 @@ from commonplace.search.engine import Semantic
 from commonplace.search.pipeline import Pipeline
 from commonplace.search.request import Request
 from commonplace.settings import Settings
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.opening import open_store
 from commonplace.store.outdated import Outdated
+from commonplace.store.stored_settings import StoredSettings
 
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
     from commonplace.index.turbopuffer.indexes import TurbopufferSpace
@@ -149,7 +152,7 @@ class Space:
     def sweep(self) -> None:
         """Remove what has expired, whoever looks next. Costs a look at an index where nothing has."""
         if expired := self.store.drawer(Outdated).expired(time.time_ns() // 1000):
-            self.store.delete(expired)
+            self.store.drawer(Items).delete(expired)
 
     # writing
 
@@ -157,7 +160,7 @@ class Space:
         """Store an item, or replace the one with the same kind, parent and key. Durable when it returns."""
         from commonplace.ingest.prepare import prepare
 
-        return self.store.put([prepare(draft, expected_version)])[0]
+        return self.store.drawer(Items).put([prepare(draft, expected_version)])[0]
 
     def put_many(self, drafts: Iterable[Draft], progress: Progress | None = None) -> int:
         """Store many items in bounded transactions and return how many. A crash keeps the whole batches before it."""
@@ -166,7 +169,7 @@ class Space:
         stored = 0
         writes = map(prepare, drafts)
         for batch in batches(writes, lambda write: len(write.draft.body), most=BATCH_ITEMS, most_size=BATCH_CHARS):
-            self.store.put(batch)
+            self.store.drawer(Items).put(batch)
             stored += len(batch)
             if progress:
                 progress(stored, stored)
@@ -181,7 +184,7 @@ class Space:
         """
         self.sweep()
         parts = parse_uri(uri)
-        item = self.store.item(*parts, body=body) if parts else None
+        item = self.store.drawer(Items).find(*parts, body=body) if parts else None
         if item is None:
             raise NotFound(f"There is no {uri}. Find it with a search.")
         return item
@@ -257,7 +260,7 @@ class Space:
         return self.engine.related(self.get(uri), Request(uri, filter=filter, limit=limit))
 
     def _ids_of(self, uris: Collection[str]) -> list[int]:
-        return self.store.ids_of([parts for parts in map(parse_uri, each(uris)) if parts])
+        return self.store.drawer(Listing).ids_of([parts for parts in map(parse_uri, each(uris)) if parts])
 
     def status(self) -> Status:
         """Return what is here. Never loads a model."""
@@ -268,8 +271,8 @@ class Space:
         self.sweep()
         coverage = self.embedding.coverage()
         return Status(
-            items={kind: count for kind, count in self.store.counts().items() if kind != "collection"},
-            collections=self.store.parents("document"),
+            items={kind: count for kind, count in self.store.drawer(Listing).counts().items() if kind != "collection"},
+            collections=self.store.drawer(Listing).parents("document"),
             chunks=coverage.total,
             changes=self.store.last_change(),
             indexed=self.lexical.position(),
@@ -305,14 +308,15 @@ def _remote(store: Store, folder: Path, settings: Settings, identity: str) -> Tu
         return None
     from commonplace.index.turbopuffer.indexes import TurbopufferSpace
     from commonplace.index.turbopuffer.service_settings import service
+    from commonplace.store.embeddings import Embeddings
 
     require_allowed(urlsplit(service().base_url).hostname or "", "index = turbopuffer", offline=settings.offline)
-    return TurbopufferSpace(settings, folder.name, identity, store)
+    return TurbopufferSpace(settings, folder.name, identity, store, store.drawer(Embeddings))
 
 
 def _identity(store: Store) -> str:
     """Return a name for the index folders, so that indexes of another store are never taken for this one's."""
-    return str(store.settle("identity", uuid4().hex[:12]))
+    return str(store.drawer(StoredSettings).settle("identity", uuid4().hex[:12]))
 
 
 def space_folder(home: Path, space: str) -> Path:

@@ -30,14 +30,20 @@ from commonplace.library import Library
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store import SqliteStore
 from commonplace.store.attachments import Attachments
+from commonplace.store.chunks import Chunks
+from commonplace.store.embeddings import Embeddings
 from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.items import Items
+from commonplace.store.job_queue import JobQueue
 from commonplace.store.lasting_names import LastingNames
+from commonplace.store.listing import Listing
 from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.outdated import Outdated
 from commonplace.store.postgres import PostgresAccounts, PostgresStore
 from commonplace.store.rows import Attachment, FileRecord, FolderChange
 from commonplace.store.session_marks import Returned, SessionList, SessionMarks
 from commonplace.store.sqlite.accounts import Accounts
+from commonplace.store.stored_settings import StoredSettings
 from kit.forked import forked
 from opening import library_settings, space_of
 from postgres_server import APP, OWNER, postgres
@@ -89,20 +95,20 @@ def fill(home: Path, space: str = "default") -> None:
         for number in (1, 2):
             fields: dict[str, Any] = {"source": "user", **({"supersedes": [1]} if number == 2 else {})}
             draft = Draft("memory", str(number), "t", body=f"said {number}", fields=fields, metadata={"k": [1, 0.1]})
-            entry = store.put([prepare(draft)])[0]
+            entry = store.drawer(Items).put([prepare(draft)])[0]
             store.drawer(Attachments).attach(entry.id, [(attachment, {"n": number})])
         store.drawer(EntryRows).keep_past(entry.id, Past(1, 7, "before", {}, (), ()), 9)
         document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
         record = FileRecord("a.md", 1, 2, 2**63 - 1, b"\1" * 32, 4, "text-1", "", 0)
         store.drawer(CollectionFiles).change(FolderChange("c", [(document, record)], (), (), ()))
-        store.put([prepare(Draft("message", "m", parent="talk", body="hi", fields={"index": 0}))])
+        store.drawer(Items).put([prepare(Draft("message", "m", parent="talk", body="hi", fields={"index": 0}))])
         store.drawer(MetadataIndex).add(("k",))
         store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
         store.drawer(SessionMarks).mark(
             "s", Returned("q", ["notes://n"], "list", SessionList(("x",), True)), now=0, most_uris=9
         )
         store.drawer(ImportSources).keep(ImportSource("note", "file", "", b"h", tea.id, 1))
-        store.enqueue("k", {"n": 1})
+        store.drawer(JobQueue).enqueue("k", {"n": 1})
         project = library.tables.catalog.create_project("p")
         data: Any = {"teas": [{"name": "oolong\0", "price": 1.0}, {"na\0me": "sencha"}]}
         table = library.tables.catalog.create_table(project.id, "menu", data=data)
@@ -112,23 +118,25 @@ def fill(home: Path, space: str = "default") -> None:
 
 
 def content(store: Any) -> Any:
-    items = store.scan(Filter(), body=True)
+    items = store.drawer(Listing).scan(Filter(), body=True)
     ids = [item.id for item in items]
     marks, names, sources = store.drawer(SessionMarks), store.drawer(LastingNames), store.drawer(ImportSources)
     rows, instances = store.drawer(TableDrawer), store.drawer(InstanceDrawer)
     entries = store.drawer(EntryRows)
-    keys, vectors = store.vectors_of(store.models()[0].id, ids)
+    chunks, embeddings, listing = store.drawer(Chunks), store.drawer(Embeddings), store.drawer(Listing)
+    keys, vectors = embeddings.vectors_of(embeddings.models()[0].id, ids)
     return (
-        items, [store.chunks_of(item) for item in ids], store.changes(0, 9999), keys.tolist(), vectors.tolist(),
+        items, [chunks.of(item) for item in ids], store.changes(0, 9999), keys.tolist(), vectors.tolist(),
         [store.drawer(Attachments).of(item) for item in ids], entries.of(ids), entries.past(ids),
-        entries.threads(limit=9, offset=0), store.drawer(Outdated).superseded(), store.models(), names.uids(ids),
+        entries.threads(limit=9, offset=0), store.drawer(Outdated).superseded(), embeddings.models(), names.uids(ids),
         store.drawer(DocumentNames).docids(ids), store.drawer(CollectionFiles).records("c"),
         marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
-        sources.find("note", "file", ""), list(store.drawer(MetadataIndex).fields()), store.last_item(),
+        sources.find("note", "file", ""), list(store.drawer(MetadataIndex).fields()), store.drawer(Items).last(),
         entries.next_number(),
-        store.job_total(), store.setting("model"), rows.tables(), rows.tools(), instances.instances(),
+        store.drawer(JobQueue).total(), store.drawer(StoredSettings).get("model"), rows.tables(), rows.tools(),
+        instances.instances(),
         instances.bindings(), [store.drawer(DataDrawer).value(table.number) for table in rows.tables()],
-        store.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
+        listing.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
     )  # fmt: skip
 
 
@@ -213,7 +221,7 @@ def test_what_is_stored_after_it_goes_on_with_the_next_numbers(
 
 def many(home: Path) -> None:
     with closing(SqliteStore(file_of(home))) as store:
-        store.put([prepare(Draft("note", str(number), body=f"about {number}")) for number in range(MANY)])
+        store.drawer(Items).put([prepare(Draft("note", str(number), body=f"about {number}")) for number in range(MANY)])
 
 
 def killed(environment: dict[str, str], *arguments: str) -> None:
@@ -244,12 +252,12 @@ def test_a_run_that_was_killed_goes_on_where_it_was(
     refused = run("status", code=69, COMMONPLACE_STORE=url)
     assert "is being filled" in refused.stderr
     with closing(PostgresStore(url, "default", 3)) as store:
-        mark: Any = store.setting("migration")
+        mark: Any = store.drawer(StoredSettings).get("migration")
     done = run("migrate", "sqlite-to-postgres", url)
     assert steps(done) > mark["done"] >= 1000
     assert f"{MANY} items" in done.stdout
     with closing(PostgresStore(url, "default", 3)) as store:
-        assert store.counts() == {"note": MANY}
+        assert store.drawer(Listing).counts() == {"note": MANY}
         assert [change.seq for change in store.changes(0, 2 * MANY)] == list(range(1, MANY + 1))
         assert store.check() == []
 
@@ -259,7 +267,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(
     done = run("migrate", "postgres-to-sqlite", url, COMMONPLACE_HOME=str(tmp_path / "back"))
     assert steps(done) > 1000
     with closing(SqliteStore(file_of(tmp_path / "back"))) as copy:
-        assert copy.counts() == {"note": MANY}
+        assert copy.drawer(Listing).counts() == {"note": MANY}
         assert copy.check() == []
 
 
@@ -299,8 +307,8 @@ def test_it_starts_over_where_the_source_has_changed_and_can_be_given_up(
     run("status", COMMONPLACE_STORE=url)
     killed(environment, "migrate", "sqlite-to-postgres", url)
     with closing(SqliteStore(file_of(home))) as store:
-        store.delete([1])
-        store.put([prepare(Draft("note", "5", body="changed"))])
+        store.drawer(Items).delete([1])
+        store.drawer(Items).put([prepare(Draft("note", "5", body="changed"))])
     done = run("migrate", "sqlite-to-postgres", url)
     assert steps(done) <= 1000
     with closing(PostgresStore(url, "default", 3)) as served, closing(SqliteStore(file_of(home))) as store:
@@ -308,7 +316,7 @@ def test_it_starts_over_where_the_source_has_changed_and_can_be_given_up(
             assert each.counts() == {"note": MANY - 1}
             assert each.check() == []
         assert served.changes(MANY, 9) == store.changes(MANY, 9)
-        assert served.items([6], body=True) == store.items([6], body=True)
+        assert served.items([6], body=True) == store.drawer(Items).get([6], body=True)
 
 
 # 3
@@ -319,11 +327,11 @@ def test_what_holds_something_is_not_filled(run: Run, tmp_path: Path, database: 
     fill(home)
     run("status", COMMONPLACE_STORE=url)  # makes the schema, and a space without content
     with closing(PostgresStore(url, "default", 3)) as store:
-        store.put([prepare(Draft("note", "mine", body="mine"))])
+        store.drawer(Items).put([prepare(Draft("note", "mine", body="mine"))])
         assert "holds something already" in run("migrate", "sqlite-to-postgres", url, code=1).stderr
-        assert store.counts() == {"note": 1}
+        assert store.drawer(Listing).counts() == {"note": 1}
         assert "holds something already" in run("migrate", "postgres-to-sqlite", url, code=1).stderr
-        store.delete([1])
+        store.drawer(Items).delete([1])
     assert content_of_file(home)
     with closing(PostgresAccounts(url)) as accounts:
         accounts.add_user("bob")
@@ -343,7 +351,7 @@ def test_a_space_that_was_filled_is_not_filled_again_with_something_else(
     fill(home)
     run("migrate", "sqlite-to-postgres", url)
     with closing(SqliteStore(file_of(home))) as store:
-        store.put([prepare(Draft("note", "later", body="later"))])
+        store.drawer(Items).put([prepare(Draft("note", "later", body="later"))])
     assert "has changed since" in run("migrate", "sqlite-to-postgres", url, code=1).stderr
 
 

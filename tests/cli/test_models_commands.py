@@ -13,6 +13,7 @@ import pytest
 from commonplace.library import Library
 from commonplace.models import DEFAULT, find
 from commonplace.settings import Settings
+from commonplace.store.stored_settings import StoredSettings
 from kit.forked import forked
 from needs import missing
 from opening import library_settings, pretend_pulled
@@ -175,7 +176,7 @@ def test_a_pulled_model_that_is_gone_or_damaged_is_told(run: Run, notes: Path, t
     run("add", str(notes))
     home = tmp_path / "home"
     with Library.open(home, settings=library_settings(home)) as library:
-        library.store.set_setting("model", "arctic-embed-s")
+        library.store.drawer(StoredSettings).set("model", "arctic-embed-s")
     assert "(in use, but not here: commonplace models pull arctic-embed-s)" in run("models", "list").stdout
     told = "arctic-embed-s is not here any more, so searches go by words only: `commonplace models pull arctic-embed-s`"
     assert told in run("status").stdout

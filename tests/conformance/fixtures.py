@@ -26,6 +26,7 @@ from commonplace.model import JSON, Draft
 from commonplace.server.mcp import Context, VisitorOf, make_server
 from commonplace.server.service import Service
 from commonplace.space import Space
+from commonplace.store.listing import Listing
 from commonplace.tools.profile import Profile, Prompts, Registry, Resources
 from commonplace.tools.schema import Schema, obj
 from commonplace.tools.tool import ADDS, READ_ONLY, Answer, Call, Reply, Tool
@@ -111,7 +112,7 @@ def _adds(kind: str) -> Callable[[Call], Answer]:
 
 
 def _count(kind: str) -> Callable[[Space], int]:
-    return lambda space: space.store.counts().get(kind, 0)
+    return lambda space: space.store.drawer(Listing).counts().get(kind, 0)
 
 
 SCHEMA_2020_12: Schema = {

@@ -13,6 +13,8 @@ from commonplace.library import Library
 from commonplace.model import Draft, Filter, Item, Mode
 from commonplace.settings import Settings
 from commonplace.store import Store
+from commonplace.store.chunks import Chunks
+from commonplace.store.listing import Listing
 
 WORDS = [
     "harbour", "lantern", "oolong", "kettle", "granite", "meadow", "copper", "violin", "winter", "orchard", "saffron",
@@ -64,7 +66,7 @@ def short_hash(body: str) -> str:
 
 def all_items(store: Store, *, body: bool = False) -> list[Item]:
     items: list[Item] = []
-    while found := store.scan(Filter(), after=items[-1].id if items else 0, body=body):
+    while found := store.drawer(Listing).scan(Filter(), after=items[-1].id if items else 0, body=body):
         items += found
     return items
 
@@ -145,7 +147,9 @@ def _follower_problems(library: Library) -> list[str]:
     last = library.store.last_change()
     if library.lexical.position() != last:
         problems.append(f"the lexical index is at {library.lexical.position()}, the log at {last}")
-    stored = Counter(chunk.id for item in all_items(library.store) for chunk in library.store.chunks_of(item.id))
+    stored = Counter(
+        chunk.id for item in all_items(library.store) for chunk in library.store.drawer(Chunks).of(item.id)
+    )
     indexed = lexical_chunks(library)
     if indexed != stored:
         problems.append(f"the lexical index lacks {list(stored - indexed)[:5]} and has {list(indexed - stored)[:5]}")

@@ -16,6 +16,8 @@ from commonplace.index.words.lexical_index import LexicalIndex
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Change, Draft
 from commonplace.store import SqliteStore
+from commonplace.store.embeddings import Embeddings
+from commonplace.store.items import Items
 
 
 class Busy:
@@ -27,11 +29,11 @@ class Busy:
     def changes(self, after: int, limit: int) -> list[Change]:
         self._written += 1
         assert self._written < 50, "it goes after the end of the log"
-        self._store.put([prepare(Draft("note", f"more {self._written}", body="more"))])
+        self._store.drawer(Items).put([prepare(Draft("note", f"more {self._written}", body="more"))])
         return self._store.changes(after, limit)
 
     def vectors_of(self, item_ids: Any) -> Any:
-        return self._store.vectors_of(1, item_ids)
+        return self._store.drawer(Embeddings).vectors_of(1, item_ids)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)

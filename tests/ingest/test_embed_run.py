@@ -14,6 +14,7 @@ from commonplace.ingest.embedding import BATCH, Embedding
 from commonplace.library import Library
 from commonplace.model import Chunk, Draft
 from commonplace.store.embeddings import Embeddings
+from commonplace.store.listing import Listing
 from commonplace.store.rows import Model
 from opening import open_library
 
@@ -185,7 +186,9 @@ def counted(library: Library, *parents: str) -> tuple[int, int]:
     """The passages with a vector and the documents without one, by a look at all of them."""
     model = library.embedding.model_id
     assert model is not None
-    return library.store.embedded_total(model), library.store.drawer(Embeddings).documents_lacking(model, parents)
+    return library.store.drawer(Embeddings).total(model), library.store.drawer(Embeddings).documents_lacking(
+        model, parents
+    )
 
 
 @pytest.mark.parametrize("walked", [1000, 3])
@@ -209,9 +212,9 @@ def test_what_lacks_vectors_is_told_alike_from_the_log_and_by_counting(
     library.delete("docs://docs/0.md")
     library.put(Draft("document", "1.md", parent="notes", body="other words"))
     assert told() == counted(library) == (4, 2)
-    (item,) = library.store.ids_of([("document", "notes", "2.md")])
+    (item,) = library.store.drawer(Listing).ids_of([("document", "notes", "2.md")])
     assert library.embedding.model_id is not None
-    library.store.drop_vectors(library.embedding.model_id, [item])
+    library.store.drawer(Embeddings).drop(library.embedding.model_id, [item])
     assert told() == counted(library) == (3, 3)
 
 

@@ -24,6 +24,9 @@ from commonplace.ingest.embed_lock import AlreadyEmbedding
 from commonplace.ingest.switching import Cost
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
+from commonplace.store.chunks import Chunks
+from commonplace.store.embeddings import Embeddings
+from commonplace.store.listing import Listing
 from kit.forked import forked
 from opening import library_settings, open_library
 from second_model import DIMS, second_model
@@ -48,7 +51,7 @@ def answers(library: Library, query: str = "a violin") -> list[str]:
 
 
 def dims_of(library: Library) -> list[int]:
-    return [model.dims for model in library.store.models()]
+    return [model.dims for model in library.store.drawer(Embeddings).models()]
 
 
 @pytest.fixture
@@ -84,7 +87,7 @@ def test_the_new_model_answers_when_it_is_done_and_the_old_vectors_are_gone(fill
     assert dims_of(filled) == [DIMS]
     assert answers(filled)
     assert [folder.name for folder in filled.embedding.folder.glob("vectors-*")] == [
-        f"vectors-{filled.store.models()[0].fingerprint[:8]}"
+        f"vectors-{filled.store.drawer(Embeddings).models()[0].fingerprint[:8]}"
     ]
     assert filled.status().coverage.pending == 0
     assert filled.doctor() == []
@@ -134,7 +137,7 @@ def test_a_third_model_takes_the_place_of_a_second_that_never_arrived(
     with pytest.raises(Stopped):
         filled.switch(other).run(stop_after(1))  # type: ignore[arg-type]
     filled.switch(third).run()
-    assert (filled.embedding.chosen, len(filled.store.models())) == (third, 1)
+    assert (filled.embedding.chosen, len(filled.store.drawer(Embeddings).models())) == (third, 1)
 
 
 def test_what_is_written_during_a_switch_has_vectors_after_it(filled: Library, other: str) -> None:
@@ -165,7 +168,7 @@ def test_vectors_of_a_model_that_is_no_longer_in_use_are_not_made_by_another(
     filled: Library, other: str, backend: str, tmp_path: Path
 ) -> None:
     model = filled.embedding.first_model()
-    (chunk,) = filled.store.chunks_of(filled.store.scan(Filter(), limit=1)[0].id)
+    (chunk,) = filled.store.drawer(Chunks).of(filled.store.drawer(Listing).scan(Filter(), limit=1)[0].id)
     with open_library(backend, tmp_path) as neighbour:
         neighbour.switch(other).run()
     with open_library(backend, tmp_path) as third, pytest.raises(Unavailable, match="has switched from static to"):

@@ -15,6 +15,8 @@ from commonplace.kinds.knowledge.records import put_record
 from commonplace.library import Library, restore
 from commonplace.model import JSON, LAST_MOMENT, Draft, Filter, Span
 from commonplace.space import space_folder
+from commonplace.store.listing import Listing
+from commonplace.store.stored_settings import StoredSettings
 from opening import library_settings, open_library
 
 GUIDE = """# Guide
@@ -229,7 +231,7 @@ def test_a_model_changed_by_another_process_is_noticed(guide: Library, backend: 
     guide.embed()
     assert guide.search("water", mode="semantic").hits
     with open_library(backend, tmp_path) as other:
-        other.store.set_setting("model", "hf:somebody/something")
+        other.store.drawer(StoredSettings).set("model", "hf:somebody/something")
     assert guide.embedding.chosen == "hf:somebody/something"
     page = guide.search("water")
     assert [hit.uri for hit in page.hits] == ["docs://docs/guide.md"]
@@ -238,7 +240,7 @@ def test_a_model_changed_by_another_process_is_noticed(guide: Library, backend: 
 
 def test_a_model_that_is_not_there_stops_no_status_and_no_search(guide: Library) -> None:
     guide.embed()
-    guide.store.set_setting("model", "hf:somebody/something")
+    guide.store.drawer(StoredSettings).set("model", "hf:somebody/something")
     assert guide.status().items == {"document": 1}
     (problem,) = guide.doctor()
     assert problem.startswith(f"The model hf:somebody/something is not in {guide.settings.models}.")
@@ -294,7 +296,7 @@ def test_one_pattern_alone_leaves_out_what_it_does_in_a_list(library: Library, t
     for name in ("guide.md", "guide.draft.md"):
         (tmp_path / "docs" / name).write_text(GUIDE, encoding="utf-8")
     library.add_folder(tmp_path / "docs", ignore="*.draft.md")
-    assert [item.key for item in library.store.scan(Filter(kinds=("document",)))] == ["guide.md"]
+    assert [item.key for item in library.store.drawer(Listing).scan(Filter(kinds=("document",)))] == ["guide.md"]
     assert library.folders.get("docs").ignore == ("*.draft.md",)
     assert library.folders.change("docs", ignore="*.old.md").ignore == ("*.old.md",)
     assert library.folders.add(tmp_path / "docs", "more", ignore="*.draft.md", pattern="*.md").ignore == ("*.draft.md",)

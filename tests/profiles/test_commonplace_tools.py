@@ -32,6 +32,8 @@ from commonplace.library import Library
 from commonplace.model import LAST_MOMENT, Draft, Filter
 from commonplace.profiles.commonplace import PROFILE, TOOLS, instructions
 from commonplace.server.mcp import declared
+from commonplace.store.chunks import Chunks
+from commonplace.store.stored_settings import StoredSettings
 from commonplace.tools.budget import tokens_of
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call as Visit
@@ -177,7 +179,7 @@ def test_why_it_went_by_words_only_is_one_sentence(
     call: Call, library: Library, name: str, asked: dict[str, Any]
 ) -> None:
     library.embed()
-    library.store.set_setting("model", "arctic-embed-s")
+    library.store.drawer(StoredSettings).set("model", "arctic-embed-s")
     (note,) = call(name, **asked)["notes"]
     assert note.startswith("By words only: The model arctic-embed-s is not in ")
     assert note.endswith("or use the model 'static'.")
@@ -474,7 +476,7 @@ def test_fetch_reads_the_passage_at_a_place_and_its_neighbours(call: Call, libra
     body = "\n\n".join(f"## Part {n}\n\n" + f"Sentence {n} of part. " * 170 for n in range(6))
     library.put(Draft("document", "long.md", parent="docs", title="Long", body=body, format="markdown"))
     uri = "docs://docs/long.md"
-    chunks = library.store.chunks_of(library.get(uri).id)
+    chunks = library.store.drawer(Chunks).of(library.get(uri).id)
     assert len(chunks) > 3
     whole = call("fetch", uri=uri, max_tokens=100_000)["items"][0]["text"]
     assert whole == body
@@ -673,7 +675,7 @@ def test_a_merge_patch_does_what_rfc_7396_says() -> None:
 
 def test_a_passage_of_a_line_that_is_many_passages_is_that_passage(call: Call, library: Library) -> None:
     library.put(Draft("note", "long", title="Long", body=" ".join(f"word{n} lorem ipsum" for n in range(3000))))
-    chunks = library.store.chunks_of(library.get("notes://long").id)
+    chunks = library.store.drawer(Chunks).of(library.get("notes://long").id)
     assert len(chunks) > 3
     for ordinal, chunk in enumerate(chunks):
         for mode in ("full", "chunk"):
@@ -1018,7 +1020,7 @@ def test_what_is_missing_is_told_within_the_budget(call: Call, library: Library,
 @pytest.mark.parametrize("budget", [1200, 2000, 2800, 4000])
 def test_a_passage_is_not_cut_for_its_neighbours(call: Call, library: Library, budget: int) -> None:
     library.put(Draft("note", "list", body="\n".join(f"- item {number}" for number in range(1200))))
-    chunks = library.store.chunks_of(library.get("notes://list").id)
+    chunks = library.store.drawer(Chunks).of(library.get("notes://list").id)
     assert len(chunks) > 3
     for ordinal, chunk in enumerate(chunks):
         answer = call("fetch", uri=f"notes://list#chunk-{ordinal}", mode="siblings", max_tokens=budget)
@@ -1031,7 +1033,7 @@ def test_a_passage_is_not_cut_for_its_neighbours(call: Call, library: Library, b
 @pytest.mark.parametrize("line", ["- item {}", "a long line about item {} and others " * 60])
 def test_a_passage_too_long_is_read_from_the_line_asked_for(call: Call, library: Library, mode: str, line: str) -> None:
     library.put(Draft("note", "list", body="\n".join(line.replace("{}", str(number)) for number in range(400))))
-    chunk = library.store.chunks_of(library.get("notes://list").id)[0]
+    chunk = library.store.drawer(Chunks).of(library.get("notes://list").id)[0]
     text, at, first = "", "notes://list", chunk.line_start
     for _ in range(400):
         (item,) = call("fetch", uri=at, from_line=first, mode=mode, max_tokens=250)["items"]
@@ -1051,7 +1053,7 @@ def test_a_passage_goes_on_after_a_line_that_was_cut(call: Call, library: Librar
     """Passages share lines: what was left of one is not taken for what the one before it has of these."""
     lines = [f"Line {number} says {'much ' * (60 if number % 3 else 2)}" for number in range(80)]
     library.put(Draft("note", "list", body="\n".join(lines)))
-    for chunk in library.store.chunks_of(library.get("notes://list").id):
+    for chunk in library.store.drawer(Chunks).of(library.get("notes://list").id):
         text, at, first = "", f"notes://list#chunk-{chunk.ordinal}", 1
         for _ in range(400):
             (item,) = call("fetch", uri=at, from_line=first, mode=mode, max_tokens=120)["items"]

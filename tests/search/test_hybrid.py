@@ -17,6 +17,7 @@ from commonplace.models.roles import Embedder
 from commonplace.search.engine import Budgets, Semantic
 from commonplace.search.hybrid import Hybrid
 from commonplace.search.question import HybridAnswer, Question, Search
+from commonplace.store.items import Items
 from opening import library_settings
 
 BODIES = {
@@ -103,7 +104,7 @@ def plain(text: str, **more: object) -> Question:
 
 
 def keys(library: Library, answer: HybridAnswer) -> list[str]:
-    return [item.key for item in library.store.items([hit.item_id for hit in answer.hits])]
+    return [item.key for item in library.store.drawer(Items).get([hit.item_id for hit in answer.hits])]
 
 
 def stage(answer: HybridAnswer, name: str) -> Stage:

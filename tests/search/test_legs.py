@@ -15,6 +15,7 @@ from commonplace.search.engine import with_complete
 from commonplace.search.legs import LexicalLeg
 from commonplace.search.plan import plan_lexical
 from commonplace.search.request import parse
+from commonplace.store.listing import Listing
 
 KEYS = ("one", "two", "three", "four")
 
@@ -52,7 +53,7 @@ def searches(library: Library, text: str, scope: Scope, monkeypatch: pytest.Monk
 def test_passages_with_all_words_are_told_by_their_items_where_these_are_known(
     filled: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = filled.store.select(Filter(parents=("a",)))
+    ids = filled.store.drawer(Listing).select(Filter(parents=("a",)))
     everywhere = [item.id for item in map(filled.get, ("qmd://a/one", "qmd://b/two"))]
     assert searches(filled, "fencing tokens", Scope(), monkeypatch) == (everywhere, 0)
     assert searches(filled, "fencing tokens", Scope(without=ids), monkeypatch) == (everywhere[1:], 0)

@@ -25,6 +25,7 @@ from commonplace.search.question import HybridAnswer, Question, Search
 from commonplace.search.request import Request
 from commonplace.search.rerank import BUDGET_S, LEAST_S, WEIGHTS, SecondLook, allowed, reordered, time_for
 from commonplace.search.rerank_features import FEATURES
+from commonplace.store.items import Items
 
 BODIES = {
     "together": "The harbour was quiet. The lighthouse keeper rows to the island every spring. Nothing else moved.",
@@ -136,7 +137,7 @@ def test_what_all_candidates_have_in_common_changes_no_score(library: Library) -
 def test_what_is_gone_before_it_is_read_ends_the_look(stocked: Library) -> None:
     asked, found = stocked.engine.candidates(Request(QUERY, "lexical"))
     gone = int(found.chunks[2]) >> 20
-    stocked.store.delete([gone])
+    stocked.store.drawer(Items).delete([gone])
     assert len(SecondLook(stocked.store).scores(asked, found, seconds=60)) == 2
 
 

@@ -15,6 +15,7 @@ from commonplace.library import Library
 from commonplace.model import Draft, Filter, Mode
 from commonplace.search.question import Question, Search
 from commonplace.search.scale import CLOSE, NOT_CLOSE
+from commonplace.store.items import Items
 from opening import ON_FILES
 from paraphrases import SETS
 
@@ -44,7 +45,7 @@ def asked(library: Library, *searches: Search, limit: int = 10) -> list[tuple[st
     """The hits of qmd's tools: their keys and scores."""
     plain = len({search.text for search in searches}) == 1
     hits = library.hybrid.find(Question(searches, DOCUMENTS, plain=plain, limit=limit, rerank=len(searches) == 2)).hits
-    keys = {item.id: item.key for item in library.store.items([hit.item_id for hit in hits])}
+    keys = {item.id: item.key for item in library.store.drawer(Items).get([hit.item_id for hit in hits])}
     return [(keys[hit.item_id], hit.score) for hit in hits]
 
 

@@ -16,6 +16,7 @@ from commonplace.server.principal import OWNER
 from commonplace.server.service import Service
 from commonplace.settings import Settings
 from commonplace.space import Space
+from commonplace.store.listing import Listing
 from commonplace.tools.profile import Profile, Prompts, Resources
 from commonplace.tools.schema import choice, obj, text
 from commonplace.tools.tool import ADDS, Answer, Call, Tool
@@ -27,7 +28,7 @@ def add(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 
 def count(kind: str) -> Callable[[Space], int]:
-    return lambda space: space.store.counts().get(kind, 0)
+    return lambda space: space.store.drawer(Listing).counts().get(kind, 0)
 
 
 def page(call: Call, cursor: str | None) -> tuple[Sequence[Mapping[str, JSON]], str | None]:

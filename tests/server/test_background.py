@@ -20,6 +20,7 @@ from commonplace.server.libraries import Libraries
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
 from commonplace.settings import Settings
+from commonplace.store.job_queue import JobQueue
 from opening import library_settings
 from wire_server import Site, serving, silent, status
 
@@ -67,7 +68,7 @@ def test_a_summary_is_written_after_the_call_that_stored_its_entry(libraries: Li
     with libraries.borrow("default") as library:
         library.memories.store([New("t", "user", LONG)])
         worker.nudge("default", wrote=True)
-        until(lambda: library.store.job_total() == 0)
+        until(lambda: library.store.drawer(JobQueue).total() == 0)
         assert library.memories.entries([1])[0].summary == "Anna moves the payment service."
 
 
@@ -83,7 +84,7 @@ def test_a_call_is_no_worse_for_a_system_without_a_thread_to_give_and_a_later_on
             patch.setattr(threading.Thread, "start", refuse)
             worker.nudge("default", wrote=True)
         worker.nudge("default", wrote=True)
-        until(lambda: library.store.job_total() == 0)
+        until(lambda: library.store.drawer(JobQueue).total() == 0)
 
 
 def test_a_summary_is_written_though_the_caller_went_away_while_the_entry_was_stored(
@@ -169,12 +170,12 @@ def test_what_failed_is_tried_again_by_itself(libraries: Libraries, worker: Back
     site.plan.append(status(404))
     with libraries.borrow("default") as library:
         library.memories.store([New("t", "user", LONG)])
-        job = library.store.claim("summary", 60)
+        job = library.store.drawer(JobQueue).claim("summary", 60)
         assert job is not None
-        library.store.fail(job, "not now", 0.2)
+        library.store.drawer(JobQueue).fail(job, "not now", 0.2)
         worker.nudge("default", wrote=True)
         site.plan.clear()
-        until(lambda: library.store.job_total() == 0)
+        until(lambda: library.store.drawer(JobQueue).total() == 0)
         assert library.memories.entries([1])[0].summary
 
 
@@ -217,7 +218,7 @@ def test_it_ends_at_once_when_it_sleeps_and_soon_when_it_works(
     worker._thread.join(20)
     assert not worker._thread.is_alive()
     with Library.open(tmp_path, settings=settings_of(tmp_path, site)) as library:
-        assert library.store.job_total() == 1  # nothing is lost
+        assert library.store.drawer(JobQueue).total() == 1  # nothing is lost
 
 
 def test_whatever_goes_wrong_does_not_end_it(
@@ -236,4 +237,4 @@ def test_whatever_goes_wrong_does_not_end_it(
             worker.nudge("default", wrote=True)
             assert broken.wait(20)
             until(lambda: "the roof is leaking" in caplog.text)
-        until(lambda: library.store.job_total() == 0)
+        until(lambda: library.store.drawer(JobQueue).total() == 0)

@@ -26,6 +26,7 @@ from commonplace.model import Draft
 from commonplace.server.libraries import Libraries
 from commonplace.server.metrics import Metrics
 from commonplace.server.service import Service
+from commonplace.store.listing import Listing
 from opening import library_settings, space_of
 from postgres_server import postgres
 
@@ -254,4 +255,4 @@ def test_a_home_that_is_gone_or_another_is_not_made_anew(tmp_path: Path, pinned:
         shutil.rmtree(home)
         away.rename(home)
         with libraries.borrow("bob") as library:
-            assert library.store.counts() == ({"note": 1} if pinned == "by a space it opened" else {})
+            assert library.store.drawer(Listing).counts() == ({"note": 1} if pinned == "by a space it opened" else {})

@@ -19,13 +19,15 @@ from commonplace.errors import StorageBroken
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft
 from commonplace.store import SqliteStore
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from unprivileged import unprivileged
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
     with closing(SqliteStore(tmp_path / "home" / "library.db")) as opened:
-        opened.put([prepare(note("first"))])
+        opened.drawer(Items).put([prepare(note("first"))])
         yield opened
 
 
@@ -37,11 +39,11 @@ def test_a_write_to_a_removed_file_is_refused_until_it_is_back(store: SqliteStor
     home, away = tmp_path / "home", tmp_path / "away"
     home.rename(away)
     with pytest.raises(StorageBroken, match=r"library\.db was removed or replaced.*Nothing was stored"):
-        store.put([prepare(note("lost"))])
+        store.drawer(Items).put([prepare(note("lost"))])
     away.rename(home)
-    store.put([prepare(note("second"))])
+    store.drawer(Items).put([prepare(note("second"))])
     with closing(SqliteStore(home / "library.db")) as other:
-        assert (other.counts(), other.check()) == ({"note": 2}, [])
+        assert (other.drawer(Listing).counts(), other.check()) == ({"note": 2}, [])
 
 
 def test_a_write_to_a_file_that_another_has_replaced_is_refused(store: SqliteStore, tmp_path: Path) -> None:
@@ -49,14 +51,14 @@ def test_a_write_to_a_file_that_another_has_replaced_is_refused(store: SqliteSto
     store.backup(tmp_path / "copy.db")
     shutil.move(tmp_path / "copy.db", path)
     with pytest.raises(StorageBroken, match="was removed or replaced"):
-        store.put([prepare(note("lost"))])
+        store.drawer(Items).put([prepare(note("lost"))])
 
 
 def test_a_thread_that_comes_later_makes_no_empty_file_in_its_place(store: SqliteStore, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "home")
     (tmp_path / "home").mkdir()
     with ThreadPoolExecutor(1) as thread, pytest.raises(StorageBroken, match="was removed or replaced"):
-        thread.submit(store.counts).result()
+        thread.submit(store.drawer(Listing).counts).result()
     assert list((tmp_path / "home").iterdir()) == []
 
 
@@ -65,10 +67,10 @@ def test_a_file_that_was_read_only_for_a_while_is_written_to_again(store: Sqlite
     with unprivileged(tmp_path), ThreadPoolExecutor(1) as thread:
         for file in files:
             file.chmod(0o444)
-        assert thread.submit(store.counts).result() == {"note": 1}
+        assert thread.submit(store.drawer(Listing).counts).result() == {"note": 1}
         with pytest.raises(StorageBroken, match="read-only"):
-            thread.submit(store.put, [prepare(note("refused"))]).result()
+            thread.submit(store.drawer(Items).put, [prepare(note("refused"))]).result()
         for file in files:
             file.chmod(0o644)
-        thread.submit(store.put, [prepare(note("second"))]).result()
-    assert store.counts() == {"note": 2}
+        thread.submit(store.drawer(Items).put, [prepare(note("second"))]).result()
+    assert store.drawer(Listing).counts() == {"note": 2}

@@ -75,28 +75,28 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, ...]]]:
 def test_each_write_is_told_when_it_is_stored_and_each_removal_before_it_goes(
     store: Store, said: list[tuple[object, ...]]
 ) -> None:
-    tea, jug = store.put([prepare(draft("Tea")), prepare(draft("Jug"))])
+    tea, jug = store.drawer(Items).put([prepare(draft("Tea")), prepare(draft("Jug"))])
     assert said == [("added", ["About Tea.", "About Jug."])]
-    store.put([prepare(draft("Tea"))])
-    store.put([prepare(draft("Green tea", key="tea"))])
+    store.drawer(Items).put([prepare(draft("Tea"))])
+    store.drawer(Items).put([prepare(draft("Green tea", key="tea"))])
     assert said[1:] == [("unchanged", tea.id, "tea"), ("changed", 1, "Tea", 2, "About Green tea.")]
-    store.delete([jug.id, tea.id, 99])
+    store.drawer(Items).delete([jug.id, tea.id, 99])
     assert said[3:] == [("removed", ["Jug", "Green tea"])]
 
 
 def test_what_changes_is_removed_and_added_unless_its_drawer_knows_better(
     store: Store, said: list[tuple[object, ...]]
 ) -> None:
-    (cup,) = store.put([prepare(draft("Cup", "media"))])
-    store.put([prepare(draft("Large cup", "media", key="cup"))])
+    (cup,) = store.drawer(Items).put([prepare(draft("Cup", "media"))])
+    store.drawer(Items).put([prepare(draft("Large cup", "media", key="cup"))])
     assert said == [("added", ["cup"]), ("removed", [cup.id]), ("added", ["cup"])]
 
 
 def test_what_a_drawer_refuses_is_not_stored(store: Store, said: list[tuple[object, ...]]) -> None:
     before = store.last_change()
     with pytest.raises(InvalidInput):
-        store.put([prepare(draft("Tea")), prepare(draft("Bad"))])
-    assert store.item("note", "", "tea") is None
+        store.drawer(Items).put([prepare(draft("Tea")), prepare(draft("Bad"))])
+    assert store.drawer(Items).find("note", "", "tea") is None
     assert store.last_change() == before
     assert store.check() == []
 
@@ -105,10 +105,10 @@ def test_nothing_is_loaded_by_who_reads_or_writes_another_kind(
     store: Store, said: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hanging, "HANGING", {"note": ("no_such_module:Nothing",)})
-    store.put([prepare(draft("Tea", "prompt"))])
-    assert store.item("note", "", "tea") is None
+    store.drawer(Items).put([prepare(draft("Tea", "prompt"))])
+    assert store.drawer(Items).find("note", "", "tea") is None
     with pytest.raises(ModuleNotFoundError):
-        store.put([prepare(draft("Tea"))])
+        store.drawer(Items).put([prepare(draft("Tea"))])
 
 
 def test_what_is_registered_can_be_loaded() -> None:

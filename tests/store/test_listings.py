@@ -18,8 +18,10 @@ from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.ranked_lists import EntryTimes
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Entries, Filter
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.rows import Moment
-from commonplace.store.sqlite import listings
+from commonplace.store.sqlite import newest
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ENTRY = st.fixed_dictionaries(
@@ -71,7 +73,7 @@ def test_a_listing_is_what_a_plain_look_at_everything_gives(
 ) -> None:
     from opening import library_settings
 
-    monkeypatch.setattr(listings, "WALKED", walked)
+    monkeypatch.setattr(newest, "WALKED", walked)
     folder = tmp_path_factory.mktemp("listing")
     with Library.open(folder, settings=library_settings(folder)) as library:
         library.put(Draft("note", "n", body="no entry", tags=("x",)))
@@ -80,21 +82,22 @@ def test_a_listing_is_what_a_plain_look_at_everything_gives(
         for number, entry in enumerate(entries, start=1):
             put(library, number, entry, supersedes=(number - 1,) if number % 5 == 0 else ())
         known = {one.item_id for one in library.store.drawer(EntryRows).times()}
-        matching = known & set(library.store.select(filter).tolist())
+        matching = known & set(library.store.drawer(Listing).select(filter).tolist())
         everything = [
-            Moment(item.id, round(item.created_at.timestamp() * 1e6)) for item in library.store.scan(Filter())
+            Moment(item.id, round(item.created_at.timestamp() * 1e6))
+            for item in library.store.drawer(Listing).scan(Filter())
         ]
         everything = sorted((one for one in everything), key=lambda one: (-one.created_at, -one.item_id))
         expected = [one for one in everything if one.item_id in matching]
-        assert library.store.newest(filter, limit=limit) == expected[:limit]
+        assert library.store.drawer(Listing).newest(filter, limit=limit) == expected[:limit]
         if everything:
             after = data.draw(st.sampled_from(everything))
             upto = data.draw(st.integers(0, len(everything) + 2))
             place = everything.index(after)
             behind = [one for one in everything[place + 1 :] if one.item_id in matching and one.item_id <= upto]
-            assert library.store.newest(filter, limit=limit, after=after, upto=upto) == behind[:limit]
+            assert library.store.drawer(Listing).newest(filter, limit=limit, after=after, upto=upto) == behind[:limit]
         ids = [one.item_id for one in everything]
-        assert set(library.store.matching(filter, [*ids, 10_000])) == matching
+        assert set(library.store.drawer(Listing).matching(filter, [*ids, 10_000])) == matching
 
 
 def test_what_is_known_in_memory_is_level_with_the_log(library: Library) -> None:
@@ -110,7 +113,7 @@ def test_what_is_known_in_memory_is_level_with_the_log(library: Library) -> None
         library.store.drawer(EntryRows).times()
     )
     gone = library.store.drawer(EntryRows).get([3])[0].item_id
-    library.store.delete([gone])
+    library.store.drawer(Items).delete([gone])
     put(library, 6, entry)
     assert times.now().items.tolist() == [one.item_id for one in library.store.drawer(EntryRows).times()]
     assert times.now().of(known.items).tolist().count(-1) == 1
@@ -120,6 +123,6 @@ def test_what_is_known_in_memory_is_level_with_the_log(library: Library) -> None
 def test_a_search_by_an_indexed_field_reads_no_row_that_cannot_match(library: Library) -> None:
     library.memories.sweep()
     wanted = Filter(kinds=("memory",), entries=Entries(), where=(Condition(("status",), "eq", "open"),))
-    plan = library.store.plan(wanted)
+    plan = library.store.drawer(Listing).plan(wanted)
     assert "metadata_holders" in plan
     assert "SCAN items" not in plan

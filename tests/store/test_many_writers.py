@@ -24,6 +24,10 @@ from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter
 from commonplace.store import SqliteStore
 from commonplace.store.base import Store
+from commonplace.store.items import Items
+from commonplace.store.job_queue import JobQueue
+from commonplace.store.listing import Listing
+from commonplace.store.stored_settings import StoredSettings
 from opening import OPENED, open_place, open_store, place_of
 
 WRITER = (
@@ -32,17 +36,19 @@ WRITER = (
 import sys
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft
+from commonplace.store.items import Items
+from commonplace.store.stored_settings import StoredSettings
 
 name, count = sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)
 sys.stdin.readline()
 store = opened(sys.argv[1])
 for number in range(count):
-    store.put([prepare(Draft("note", f"{name}-{number}", body=f"{name} wrote {number}"))])
-    store.put([prepare(Draft("note", "shared", body=f"{name} {number}"))])
+    store.drawer(Items).put([prepare(Draft("note", f"{name}-{number}", body=f"{name} wrote {number}"))])
+    store.drawer(Items).put([prepare(Draft("note", "shared", body=f"{name} {number}"))])
     if number % 3 == 0:
-        store.delete([store.item("note", "", f"{name}-{number}").id])
-print(store.settle("who", name), flush=True)
+        store.drawer(Items).delete([store.drawer(Items).find("note", "", f"{name}-{number}").id])
+print(store.drawer(StoredSettings).settle("who", name), flush=True)
 store.close()
 """
 )
@@ -54,9 +60,10 @@ import os, sys, threading
 from commonplace.errors import StorageBroken
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft
+from commonplace.store.items import Items
 
 store = opened(sys.argv[1])
-store.put([prepare(Draft("note", "parent", body="x"))])
+store.drawer(Items).put([prepare(Draft("note", "parent", body="x"))])
 inside, leave = threading.Event(), threading.Event()
 
 def hold():
@@ -70,7 +77,7 @@ if "holding" in sys.argv:
     inside.wait(30)
 child = os.fork()
 if not child:
-    for use in (lambda: store.put([prepare(Draft("note", "lost", body="x"))]), store.last_change):
+    for use in (lambda: store.drawer(Items).put([prepare(Draft("note", "lost", body="x"))]), store.last_change):
         try:
             print(use(), flush=True)
         except StorageBroken as error:
@@ -78,7 +85,7 @@ if not child:
     store.close()
     if "holding" not in sys.argv:
         mine = opened(sys.argv[1])
-        mine.put([prepare(Draft("note", "child", body="x"))])
+        mine.drawer(Items).put([prepare(Draft("note", "child", body="x"))])
         mine.close()
     sys.stdout.flush()
     os._exit(0)
@@ -86,8 +93,8 @@ os.waitpid(child, 0)
 leave.set()
 if "holding" in sys.argv:
     holder.join()
-store.put([prepare(Draft("note", "parent again", body="x"))])
-print(sorted(item.key for item in store.items([1, 2, 3])), store.check(), flush=True)
+store.drawer(Items).put([prepare(Draft("note", "parent again", body="x"))])
+print(sorted(item.key for item in store.drawer(Items).get([1, 2, 3])), store.check(), flush=True)
 store.close()
 """
 )
@@ -138,8 +145,8 @@ def test_four_processes_write_at_once_and_nothing_is_lost(backend: str, tmp_path
     deleted = -(-count // 3)
     assert [change.seq for change in changes] == list(range(1, len(changes) + 1))
     assert len(changes) == 4 * (2 * count + deleted)
-    assert store.counts() == {"note": 4 * (count - deleted) + 1}
-    shared = store.item("note", "", "shared")
+    assert store.drawer(Listing).counts() == {"note": 4 * (count - deleted) + 1}
+    shared = store.drawer(Items).find("note", "", "shared")
     assert shared is not None
     assert shared.version == 4 * count
     assert store.check() == []
@@ -149,32 +156,32 @@ def test_four_processes_write_at_once_and_nothing_is_lost(backend: str, tmp_path
 def test_many_threads_share_one_store(store: Store) -> None:
     def work(name: int) -> None:
         for number in range(8):
-            item = store.put([prepare(Draft("note", f"{name}-{number}", body="x"))])[0]
-            assert store.items([item.id])[0].key == f"{name}-{number}"
-            assert item.id in store.select(Filter(kinds=("note",)))
+            item = store.drawer(Items).put([prepare(Draft("note", f"{name}-{number}", body="x"))])[0]
+            assert store.drawer(Items).get([item.id])[0].key == f"{name}-{number}"
+            assert item.id in store.drawer(Listing).select(Filter(kinds=("note",)))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
-    assert store.counts() == {"note": 64}
+    assert store.drawer(Listing).counts() == {"note": 64}
     assert [change.seq for change in store.changes(0, 100)] == list(range(1, 65))
     assert store.check() == []
 
 
 def test_only_one_of_many_threads_gets_a_job(store: Store) -> None:
-    store.enqueue("k", {})
+    store.drawer(JobQueue).enqueue("k", {})
     with ThreadPoolExecutor(8) as pool:
-        claims = list(pool.map(lambda _: store.claim("k", 60), range(16)))
+        claims = list(pool.map(lambda _: store.drawer(JobQueue).claim("k", 60), range(16)))
     assert sum(claim is not None for claim in claims) == 1
 
 
 def test_a_writer_that_failed_lets_the_next_one_in(store: Store) -> None:
     bad = prepare(Draft("note", "x"), 7)
     with pytest.raises(Exception, match="no notes://x"):
-        store.put([bad])
-    done = threading.Thread(target=lambda: store.put([prepare(Draft("note", "y"))]))
+        store.drawer(Items).put([bad])
+    done = threading.Thread(target=lambda: store.drawer(Items).put([prepare(Draft("note", "y"))]))
     done.start()
     done.join(10)
-    assert store.counts() == {"note": 1}
+    assert store.drawer(Listing).counts() == {"note": 1}
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files where the system shows them")
@@ -182,10 +189,10 @@ def test_a_thread_that_ends_gives_its_connection_back(sqlite: SqliteStore) -> No
     def opened() -> int:
         return sum("library.db" in os.readlink(f"/proc/self/fd/{fd}") for fd in _descriptors())
 
-    sqlite.put([prepare(Draft("note", "x"))])
+    sqlite.drawer(Items).put([prepare(Draft("note", "x"))])
     before = opened()
     for _ in range(20):
-        thread = threading.Thread(target=sqlite.counts)
+        thread = threading.Thread(target=sqlite.drawer(Listing).counts)
         thread.start()
         thread.join()
     assert opened() <= before + 3
@@ -196,23 +203,23 @@ def _descriptors() -> list[str]:
 
 
 def test_a_restore_waits_for_no_one_and_readers_see_old_or_new(store: Store, backend: str, tmp_path: Path) -> None:
-    store.put([prepare(Draft("note", str(n), body="old " * 500)) for n in range(50)])
+    store.drawer(Items).put([prepare(Draft("note", str(n), body="old " * 500)) for n in range(50)])
     backup = tmp_path / "backup" / "b.db"
     backup.parent.mkdir()
     store.backup(backup)
-    store.put([prepare(Draft("note", str(n), body="new " * 500)) for n in range(100)])
+    store.drawer(Items).put([prepare(Draft("note", str(n), body="new " * 500)) for n in range(100)])
     other = open_store(backend, tmp_path)
     stop, seen = threading.Event(), set()
 
     def read() -> None:
         while not stop.is_set():
-            seen.add(len(other.scan(Filter())))
-            seen.add(other.counts()["note"])
+            seen.add(len(other.drawer(Listing).scan(Filter())))
+            seen.add(other.drawer(Listing).counts()["note"])
 
     def write() -> None:
         number = 0
         while not stop.is_set():
-            other.set_setting("n", number)
+            other.drawer(StoredSettings).set("n", number)
             number += 1
 
     threads = [threading.Thread(target=read), threading.Thread(target=write)]
@@ -225,27 +232,27 @@ def test_a_restore_waits_for_no_one_and_readers_see_old_or_new(store: Store, bac
         for thread in threads:
             thread.join(30)
     assert seen <= {50, 100}
-    assert other.counts() == store.counts() == {"note": 50}
+    assert other.drawer(Listing).counts() == store.drawer(Listing).counts() == {"note": 50}
     assert store.check() == []
     other.close()
 
 
 def test_what_is_read_in_one_call_belongs_together(store: Store, backend: str, tmp_path: Path) -> None:
     other, stop = open_store(backend, tmp_path), threading.Event()
-    store.put([prepare(Draft("note", "x", body="0", title="0", tags=("0",)))])
+    store.drawer(Items).put([prepare(Draft("note", "x", body="0", title="0", tags=("0",)))])
 
     def write() -> None:
         number = 0
         while not stop.is_set():
             number += 1
             name = str(number)
-            other.put([prepare(Draft("note", "x", body=name, title=name, tags=(name,)))])
+            other.drawer(Items).put([prepare(Draft("note", "x", body=name, title=name, tags=(name,)))])
 
     thread = threading.Thread(target=write)
     thread.start()
     try:
         for _ in range(400):
-            item = store.item("note", "", "x")
+            item = store.drawer(Items).find("note", "", "x")
             assert item is not None
             assert item.body == item.title == item.tags[0]
             (told,) = store.indexed([item.id])
@@ -268,9 +275,9 @@ def test_a_writer_interrupted_while_it_waits_for_another_leaves_no_transaction_b
     later = threading.Timer(0.3, interrupt_then_let_go)
     later.start()
     with pytest.raises(KeyboardInterrupt):
-        store.put([prepare(Draft("note", "interrupted", body="x"))])
+        store.drawer(Items).put([prepare(Draft("note", "interrupted", body="x"))])
     later.join()
     other.execute("begin immediate; rollback")
-    store.put([prepare(Draft("note", "after", body="x"))])
-    assert store.item("note", "", "interrupted") is None
+    store.drawer(Items).put([prepare(Draft("note", "after", body="x"))])
+    assert store.drawer(Items).find("note", "", "interrupted") is None
     store.close()

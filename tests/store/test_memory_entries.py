@@ -22,6 +22,8 @@ from commonplace.model import Condition, Draft, Entries, Filter, Operator
 from commonplace.store import SqliteStore
 from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.outdated import Outdated
 from opening import open_store, rows
@@ -37,7 +39,7 @@ def put(store: Store, text: str = "text", thread: str = "t", source: str = "user
     fields = {"source": source, **more.pop("fields", {})}
     with store.transaction():
         draft = Draft("memory", str(store.drawer(EntryRows).next_number()), thread, body=text, fields=fields, **more)
-        return store.put([prepare(draft)])[0].id
+        return store.drawer(Items).put([prepare(draft)])[0].id
 
 
 def put_then_fail(store: Store, text: str) -> None:
@@ -54,33 +56,35 @@ def threads(store: Store) -> list[tuple[Any, ...]]:
 
 def test_numbers_rise_and_are_never_reused(store: Store) -> None:
     first, second = put(store, "a"), put(store, "b")
-    store.delete([second])
+    store.drawer(Items).delete([second])
     third = put(store, "c")
     assert [row.number for row in store.drawer(EntryRows).of([third, first])] == [3, 1]
 
 
 def test_a_number_of_ones_own_raises_the_next_one(store: Store) -> None:
-    store.put([prepare(Draft("memory", "41", "t", body="a", fields={"source": "user"}))])
+    store.drawer(Items).put([prepare(Draft("memory", "41", "t", body="a", fields={"source": "user"}))])
     assert store.drawer(EntryRows).get([41])[0].thread == "t"
     assert store.drawer(EntryRows).next_number() == 42
 
 
 def test_an_item_without_a_source_is_no_entry_and_keeps_its_number(store: Store) -> None:
-    (seven, _) = store.put([prepare(Draft("memory", "7", "t", body="a")), prepare(Draft("memory", "x", body="b"))])
+    (seven, _) = store.drawer(Items).put(
+        [prepare(Draft("memory", "7", "t", body="a")), prepare(Draft("memory", "x", body="b"))]
+    )
     assert store.drawer(EntryRows).get([7]) == []
     added = store.drawer(EntryRows).add([prepare(Draft("memory", "0", "t", body="c", fields={"source": "user"}))])
     assert [number for number, _ in added] == [8]
-    assert [item.body for item in store.items([seven.id], body=True)] == ["a"]
-    store.put([prepare(Draft("memory", "3", "t", body="d"))])
+    assert [item.body for item in store.drawer(Items).get([seven.id], body=True)] == ["a"]
+    store.drawer(Items).put([prepare(Draft("memory", "3", "t", body="d"))])
     assert store.drawer(EntryRows).next_number() == 9
 
 
 def test_an_entry_with_the_number_of_another_is_refused_in_a_sentence(store: Store) -> None:
     one = put(store, "a")
     with pytest.raises(AlreadyExists, match="is another's"):
-        store.put([prepare(Draft("memory", "1", "elsewhere", body="b", fields={"source": "user"}))])
+        store.drawer(Items).put([prepare(Draft("memory", "1", "elsewhere", body="b", fields={"source": "user"}))])
     assert [row.item_id for row in store.drawer(EntryRows).get([1])] == [one]
-    assert store.counts() == {"memory": 1}
+    assert store.drawer(Listing).counts() == {"memory": 1}
 
 
 def test_threads_count_their_entries(store: Store) -> None:
@@ -91,9 +95,9 @@ def test_threads_count_their_entries(store: Store) -> None:
     )
     assert threads(store) == [("other", 1, 1, 0), ("t", 2, 1, 1)]
     store.drawer(Attachments).attach(two, [])
-    store.delete([one])
+    store.drawer(Items).delete([one])
     assert threads(store) == [("other", 1, 1, 0), ("t", 1, 0, 0)]
-    store.delete([two])
+    store.drawer(Items).delete([two])
     assert threads(store) == [("other", 1, 1, 0)]
     assert store.check() == []
 
@@ -122,7 +126,7 @@ def test_new_entries_are_numbered_by_the_store_whatever_their_drafts_say(store: 
     writes = [prepare(Draft("memory", "0", "t", body=text, fields={"source": "user"})) for text in ("a", "b")]
     added = store.drawer(EntryRows).add(writes)
     assert [number for number, _ in added] == [2, 3]
-    assert [item.key for item in store.items([item_id for _, item_id in added])] == ["2", "3"]
+    assert [item.key for item in store.drawer(Items).get([item_id for _, item_id in added])] == ["2", "3"]
     assert [row.number for row in store.drawer(EntryRows).of([item_id for _, item_id in added])] == [2, 3]
     assert store.drawer(EntryRows).next_number() == 4
 
@@ -142,17 +146,17 @@ def test_supersessions_end_with_either_side(store: Store) -> None:
     assert store.drawer(EntryRows).get([1])[0].superseded_by == 3
     assert store.drawer(EntryRows).get([3])[0].supersedes == (1,)
     assert store.drawer(Outdated).superseded() == [old]
-    assert store.select(Filter(kinds=MEMORY, entries=Entries())).tolist() == [new, new + 1]
-    assert len(store.select(Filter(kinds=MEMORY, entries=Entries(superseded=True)))) == 3
-    store.delete([new + 1])
+    assert store.drawer(Listing).select(Filter(kinds=MEMORY, entries=Entries())).tolist() == [new, new + 1]
+    assert len(store.drawer(Listing).select(Filter(kinds=MEMORY, entries=Entries(superseded=True)))) == 3
+    store.drawer(Items).delete([new + 1])
     assert store.drawer(EntryRows).get([1])[0].superseded_by == 2
-    store.delete([new])
+    store.drawer(Items).delete([new])
     assert store.drawer(Outdated).superseded() == []
 
 
 def test_source_and_images_are_filters(store: Store) -> None:
     user, agent = put(store, "a"), put(store, "b", source="agent")
-    store.put([prepare(Draft("note", "n", body="c"))])
+    store.drawer(Items).put([prepare(Draft("note", "n", body="c"))])
     store.drawer(Attachments).attach(agent, [Image(b"x", "image/png").attachment()])
     for asked, expected in (
         (Entries(source="user"), [user]),
@@ -161,7 +165,7 @@ def test_source_and_images_are_filters(store: Store) -> None:
         (Entries(source="user", multimodal=True), []),
         (Entries(), [user, agent]),
     ):
-        assert store.select(Filter(entries=asked)).tolist() == expected
+        assert store.drawer(Listing).select(Filter(entries=asked)).tolist() == expected
 
 
 def test_the_past_is_kept_newest_first_and_no_longer_than_asked(store: Store) -> None:
@@ -172,7 +176,7 @@ def test_the_past_is_kept_newest_first_and_no_longer_than_asked(store: Store) ->
     kept = store.drawer(EntryRows).past([item])[item]
     assert [past.version for past in kept] == [5, 4, 3]
     assert kept[0] == Past(5, 50, "text 5", {"v": 5}, ("a",), (("00", "image/png"),))
-    store.delete([item])
+    store.drawer(Items).delete([item])
     assert store.drawer(EntryRows).past([item]) == {}
 
 
@@ -207,7 +211,7 @@ def test_a_part_that_raises_is_undone_alone(store: Store) -> None:
         with pytest.raises(InvalidInput):
             put_then_fail(store, "b")
         put(store, "c")
-    assert [item.body for item in store.scan(Filter(), body=True)] == ["a", "c"]
+    assert [item.body for item in store.drawer(Listing).scan(Filter(), body=True)] == ["a", "c"]
     assert store.check() == []
 
 
@@ -230,23 +234,23 @@ def test_an_indexed_field_never_changes_an_answer(
     store = open_store(backend, tmp_path_factory.mktemp("fields"))
     try:
         drafts = [Draft("memory", str(n), metadata=given) for n, given in enumerate(contents)]
-        store.put([prepare(draft) for draft in drafts])
+        store.drawer(Items).put([prepare(draft) for draft in drafts])
         for path in [(name,) for name in NAMES] + [condition.path for condition in asked]:
             store.drawer(MetadataIndex).add(path)
         for number, changed in enumerate(later):
-            store.put([prepare(Draft("memory", str(number % len(contents)), metadata=changed))])
-        items = store.scan(Filter())
+            store.drawer(Items).put([prepare(Draft("memory", str(number % len(contents)), metadata=changed))])
+        items = store.drawer(Listing).scan(Filter())
         for condition in asked:
             keep = Filter(kinds=MEMORY, where=(condition,))
-            assert store.select(keep).tolist() == [item.id for item in items if allows(keep, item)]
-        store.delete([item.id for item in items])
+            assert store.drawer(Listing).select(keep).tolist() == [item.id for item in items if allows(keep, item)]
+        store.drawer(Items).delete([item.id for item in items])
         assert rows(store, "select count(*) from metadata_values") == [(0,)]
     finally:
         store.close()
 
 
 def plan(store: SqliteStore, filter: Filter) -> list[str]:
-    where, values = store._compiled(filter)
+    where, values = store.drawer(Listing).compiled(filter)
     rows = store._database.reading().execute(f"explain query plan select id from items where {where}", values)
     return [str(row[3]) for row in rows]
 
@@ -307,10 +311,10 @@ def test_statistics_are_made_anew_once_there_is_twice_as_much(filled: SqliteStor
 def test_a_dropped_field_leaves_nothing_and_answers_the_same(store: Store) -> None:
     fill(store)
     keep = Filter(kinds=MEMORY, where=(Condition(STATUS, "eq", "s3"),))
-    before = store.select(keep).tolist()
+    before = store.drawer(Listing).select(keep).tolist()
     store.drawer(MetadataIndex).drop(STATUS)
     assert list(store.drawer(MetadataIndex).fields()) == [TOOLS]
-    assert store.select(keep).tolist() == before
+    assert store.drawer(Listing).select(keep).tolist() == before
     left = rows(store, "select path from metadata_fields")
     assert [json.loads(path) for (path,) in left] == [list(TOOLS)]
     assert store.check() == []
@@ -319,7 +323,7 @@ def test_a_dropped_field_leaves_nothing_and_answers_the_same(store: Store) -> No
 def test_a_backup_is_restored_with_everything_of_its_entries(store: Store, tmp_path: Any) -> None:
     fill(store)
     store.backup(tmp_path / "copy")
-    store.delete(store.select(Filter(kinds=MEMORY)).tolist())
+    store.drawer(Items).delete(store.drawer(Listing).select(Filter(kinds=MEMORY)).tolist())
     store.restore(tmp_path / "copy")
     assert len(store.drawer(EntryRows).numbers()) == 300
     assert list(store.drawer(MetadataIndex).fields()) == [STATUS, TOOLS]

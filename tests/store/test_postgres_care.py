@@ -26,13 +26,19 @@ from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
+from commonplace.store.chunks import Chunks
+from commonplace.store.embeddings import Embeddings
 from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.items import Items
+from commonplace.store.job_queue import JobQueue
 from commonplace.store.lasting_names import LastingNames
+from commonplace.store.listing import Listing
 from commonplace.store.messages import Messages
 from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.outdated import Outdated
 from commonplace.store.rows import Attachment, FileRecord, FolderChange
 from commonplace.store.session_marks import Returned, SessionList, SessionMarks
+from commonplace.store.stored_settings import StoredSettings
 from opening import BACKENDS, open_store, space_of
 from postgres_server import postgres
 from table_parts import fill_tables, tables_told
@@ -41,17 +47,19 @@ TEA = Draft("note", "tea", title="Tea", body="Oolong.\n\nGreen.", tags=("hot",),
 
 
 def fill(store: Store) -> None:
-    items = store.put(
+    items = store.drawer(Items).put(
         [prepare(TEA), prepare(Draft("note", "b", body="Second.")), prepare(Draft("note", "c", body="3"))]
     )
-    model = store.add_model("f", "m", 1)
-    store.add_vectors(model, [(chunk.vector_key, b"\0\0") for chunk in store.unembedded(model, 0, 9)[0]])
+    model = store.drawer(Embeddings).add_model("f", "m", 1)
+    store.drawer(Embeddings).add(
+        model, [(chunk.vector_key, b"\0\0") for chunk in store.drawer(Embeddings).unembedded(model, 0, 9)[0]]
+    )
     data = b"picture"
     store.drawer(Attachments).attach(items[0].id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
     store.drawer(MetadataIndex).add(("k",))
     for number in (1, 2):
         fields: dict[str, Any] = {"source": "user", **({"supersedes": [1]} if number == 2 else {})}
-        entry = store.put(
+        entry = store.drawer(Items).put(
             [prepare(Draft("memory", str(number), "t", body="s", fields=fields, metadata={"k": [1, 0.1]}))]
         )
         store.drawer(Attachments).attach(
@@ -60,36 +68,38 @@ def fill(store: Store) -> None:
     document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
     record = FileRecord("a.md", 1, 2, 3, b"\1" * 32, 4, "text-1", "", 0)
     store.drawer(CollectionFiles).change(FolderChange("c", [(document, record)], (), (), ()))
-    store.put([prepare(Draft("message", "m", parent="talk", body="hi", fields={"index": 0}))])
-    store.set_setting("s", 1)
+    store.drawer(Items).put([prepare(Draft("message", "m", parent="talk", body="hi", fields={"index": 0}))])
+    store.drawer(StoredSettings).set("s", 1)
     store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
     store.drawer(SessionMarks).mark(
         "s", Returned("q", ["notes://n"], "list", SessionList(("x",), True)), now=0, most_uris=9
     )
     store.drawer(ImportSources).keep(ImportSource("note", "file", "", b"h", items[0].id, 1))
-    store.enqueue("k", {"n": 1})
-    store.delete([items[2].id])
+    store.drawer(JobQueue).enqueue("k", {"n": 1})
+    store.drawer(Items).delete([items[2].id])
     fill_tables(store, items[0].id)
 
 
 def content(store: Store) -> Any:
-    items = store.scan(Filter(), body=True)
+    items = store.drawer(Listing).scan(Filter(), body=True)
     ids = [item.id for item in items]
+    chunks, embeddings, listing = store.drawer(Chunks), store.drawer(Embeddings), store.drawer(Listing)
     marks, names, sources = store.drawer(SessionMarks), store.drawer(LastingNames), store.drawer(ImportSources)
     entries = store.drawer(EntryRows)
     return (
-        items, [store.chunks_of(item) for item in ids], store.changes(0, 99),
+        items, [chunks.of(item) for item in ids], store.changes(0, 99),
         [store.drawer(Attachments).of(item) for item in ids],
         entries.of(ids), entries.threads(limit=9, offset=0), entries.tally().common,
         store.drawer(Outdated).superseded(),
-        store.setting("s"), store.models(), store.embedded_total(store.models()[0].id), names.uids(ids),
+        store.drawer(StoredSettings).get("s"), embeddings.models(), embeddings.total(embeddings.models()[0].id),
+        names.uids(ids),
         store.drawer(DocumentNames).docids(ids), store.drawer(DocumentNames).by_end("a.md", "end", 9),
         store.drawer(CollectionFiles).records("c"),
         store.drawer(Messages).openings(["talk"]),
         marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"), sources.find("note", "file", ""),
-        list(store.drawer(MetadataIndex).fields()), store.last_item(), entries.next_number(),
-        store.job_total(), store.indexed(ids),
-        store.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
+        list(store.drawer(MetadataIndex).fields()), store.drawer(Items).last(), entries.next_number(),
+        store.drawer(JobQueue).total(), store.indexed(ids),
+        listing.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
         tables_told(store),
     )  # fmt: skip
 
@@ -143,28 +153,28 @@ def test_texts_of_any_length_are_kept_and_found(store: Store) -> None:
     noise = random.Random(1)
     long = [f"{'x' * 100}{''.join(chr(noise.randrange(0x4E00, 0x9FFF)) for _ in range(4000))}{n}" for n in range(2)]
     one, two = long
-    items = store.put(
+    items = store.drawer(Items).put(
         [
             prepare(Draft("document", key, parent=one, title=key, body="x", tags=(key,), metadata={"k": key}))
             for key in long
         ]
     )
-    note = store.put([prepare(Draft("note", two, title=two, body="x"))])[0]
+    note = store.drawer(Items).put([prepare(Draft("note", two, title=two, body="x"))])[0]
     store.drawer(MetadataIndex).add(("k",))
     with store.transaction():
         entry = prepare(Draft("memory", "1", one, body="s", fields={"source": "user"}, metadata={"k": [one], "q": one}))
-        said = store.put([entry])[0]
-    found = store.item("document", one, two)
+        said = store.drawer(Items).put([entry])[0]
+    found = store.drawer(Items).find("document", one, two)
     assert found is not None
     assert found.id == items[1].id
-    assert store.item("note", None, two) is not None
-    assert store.ids_of([("document", one, one), ("note", None, two)]) == [items[0].id, note.id]
-    assert store.select(Filter(parents=(one,))).tolist() == [items[0].id, items[1].id, said.id]
-    assert store.select(Filter(tags=(two,))).tolist() == [items[1].id]
+    assert store.drawer(Items).find("note", None, two) is not None
+    assert store.drawer(Listing).ids_of([("document", one, one), ("note", None, two)]) == [items[0].id, note.id]
+    assert store.drawer(Listing).select(Filter(parents=(one,))).tolist() == [items[0].id, items[1].id, said.id]
+    assert store.drawer(Listing).select(Filter(tags=(two,))).tolist() == [items[1].id]
     assert store.drawer(LastingNames).named("note", two) == [note.id]
     assert [name.item_id for name in store.drawer(DocumentNames).by_end(two, "path", 9)[0]] == [items[1].id]
     where = (Condition(("k",), "array_contains", one), Condition(("q",), "starts_with", "X" * 100))
-    assert store.select(Filter(kinds=("memory",), where=where)).tolist() == [said.id]
+    assert store.drawer(Listing).select(Filter(kinds=("memory",), where=where)).tolist() == [said.id]
     assert store.drawer(EntryRows).latest([one], 5)[one][0].item_id == said.id
     assert store.drawer(EntryRows).threads(limit=5, offset=0)[0][0].thread == one
     store.drawer(ImportSources).keep(ImportSource("note", two, one, b"h", note.id, 1))
@@ -185,15 +195,15 @@ def test_texts_of_any_length_are_kept_and_found(store: Store) -> None:
 def test_a_backup_of_one_kind_of_store_is_taken_up_by_the_other(tmp_path: Path, source: str, target: str) -> None:
     one, other = open_store(source, tmp_path / "a"), open_store(target, tmp_path / "b")
     fill(one)
-    other.put([prepare(Draft("note", "old", body="to be replaced"))])
+    other.drawer(Items).put([prepare(Draft("note", "old", body="to be replaced"))])
     before = content(one)
     one.backup(tmp_path / "backup.db")
     assert sorted(path.name for path in tmp_path.glob("backup*")) == ["backup.db"]
-    one.put([prepare(Draft("note", "later", body="later"))])
+    one.drawer(Items).put([prepare(Draft("note", "later", body="later"))])
     other.restore(tmp_path / "backup.db")
     assert content(other) == before
     assert other.check() == []
-    assert other.put([prepare(Draft("note", "next", body="n"))])[0].id == before[21] + 1
+    assert other.drawer(Items).put([prepare(Draft("note", "next", body="n"))])[0].id == before[21] + 1
     rows = other.drawer(TableDrawer)
     number = rows.tables()[0].number
     other.drawer(DataDrawer).put(number, ("c",), {"more": ["x" * 5000] * 3})

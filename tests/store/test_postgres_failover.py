@@ -22,6 +22,8 @@ import pytest
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft
 from commonplace.settings import BadSetting
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.postgres import PostgresStore, migrate, open_postgres
 from postgres_server import START_S, Server, _await, _free_port, _launch, _run, postgres, start
 from unprivileged import NOBODY
@@ -70,7 +72,7 @@ def test_a_standby_is_refused_and_taken_over_to_once_it_is_promoted(pair: tuple[
     primary, standby = pair
     both = primary.app.replace(f":{primary.port}/", f":{primary.port},127.0.0.1:{standby.port}/")
     store = open_postgres(f"{both}?target_session_attrs=read-write", "s", connections=READERS)
-    store.put([prepare(note("a"))])
+    store.drawer(Items).put([prepare(note("a"))])
     _read_together(store)
 
     for attempt in (
@@ -85,8 +87,8 @@ def test_a_standby_is_refused_and_taken_over_to_once_it_is_promoted(pair: tuple[
     _await_copy(primary, standby)
     primary.kill()
     standby.execute("select pg_promote()")
-    assert store.counts() == {"note": 1}
-    assert store.put([prepare(note("b"))])[0].id == 2
+    assert store.drawer(Listing).counts() == {"note": 1}
+    assert store.drawer(Items).put([prepare(note("b"))])[0].id == 2
     assert [change.seq for change in store.changes(0, 9)] == [1, 2]
     assert store.check() == []
     store.close()

@@ -15,6 +15,8 @@ import pytest
 from commonplace.errors import StorageFull
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.postgres import PostgresStore, open_postgres
 from postgres_server import APP, OWNER, postgres
 from small_disk import Disk, mounted
@@ -45,7 +47,7 @@ def filled(store: PostgresStore) -> tuple[int, StorageFull]:
     """How many notes were stored before there was no room, and what was said then."""
     for number in range(200):
         try:
-            store.put([prepare(note(number))])
+            store.drawer(Items).put([prepare(note(number))])
         except StorageFull as full:
             return number, full
     pytest.fail("the disk never was full")
@@ -61,10 +63,10 @@ def test_a_full_disk_loses_nothing_and_is_over_when_there_is_room(disk: Disk) ->
             stored, told = filled(store)
             assert re.search("has no room: .*No space left.* Free some of its disk", str(told))
             assert told.exit_code == 69
-            assert store.counts().get("note", 0) == stored
+            assert store.drawer(Listing).counts().get("note", 0) == stored
             disk.relieve()
-            assert store.put([prepare(note(stored))])[0].version == 1
-            assert store.counts() == {"note": stored + 1}
+            assert store.drawer(Items).put([prepare(note(stored))])[0].version == 1
+            assert store.drawer(Listing).counts() == {"note": stored + 1}
             assert [change.seq for change in store.changes(0, 1000)] == list(range(1, stored + 2))
             assert store.check() == []
     finally:

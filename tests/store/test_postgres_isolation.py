@@ -24,12 +24,18 @@ from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.entry import Past
 from commonplace.model import Draft, Filter
 from commonplace.store.attachments import Attachments
+from commonplace.store.chunks import Chunks
+from commonplace.store.embeddings import Embeddings
 from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.items import Items
+from commonplace.store.job_queue import JobQueue
 from commonplace.store.lasting_names import LastingNames
+from commonplace.store.listing import Listing
 from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.postgres import PostgresStore
 from commonplace.store.rows import Attachment, FileRecord, FolderChange
 from commonplace.store.session_marks import Returned, SessionList, SessionMarks
+from commonplace.store.stored_settings import StoredSettings
 from opening import open_store, space_of
 from postgres_server import postgres
 from table_parts import fill_tables
@@ -43,7 +49,7 @@ ACCOUNTS = {"users", "keys", "logins"}
 def filled(tmp_path: Path) -> Iterator[PostgresStore]:
     """A space with something in every table."""
     store = open_store("postgres", tmp_path)
-    note, talk = store.put(
+    note, talk = store.drawer(Items).put(
         [
             prepare(Draft("note", "n", title="Tea", body="Oolong.", tags=("hot",))),
             prepare(Draft("media", "m", body="x")),
@@ -56,14 +62,14 @@ def filled(tmp_path: Path) -> Iterator[PostgresStore]:
     for number in (1, 2):
         fields: dict[str, Any] = {"source": "user", "supersedes": [1]} if number == 2 else {"source": "user"}
         entry = prepare(Draft("memory", str(number), "t", body="said", fields=fields, metadata={"k": "v"}))
-        store.drawer(EntryRows).keep_past(store.put([entry])[0].id, Past(1, 1, "was", {}, (), ()), 5)
-    model = store.add_model("f", "m", 1)
-    store.add_vectors(model, [(store.chunks_of(note.id)[0].vector_key, b"\0\0")])
+        store.drawer(EntryRows).keep_past(store.drawer(Items).put([entry])[0].id, Past(1, 1, "was", {}, (), ()), 5)
+    model = store.drawer(Embeddings).add_model("f", "m", 1)
+    store.drawer(Embeddings).add(model, [(store.drawer(Chunks).of(note.id)[0].vector_key, b"\0\0")])
     document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
     record = FileRecord("a.md", 1, 2, 3, b"\1" * 32, 4, "text-1", "", 0)
     store.drawer(CollectionFiles).change(FolderChange("c", [(document, record)], (), (), ()))
-    store.enqueue("k", {})
-    store.set_setting("s", 1)
+    store.drawer(JobQueue).enqueue("k", {})
+    store.drawer(StoredSettings).set("s", 1)
     store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
     store.drawer(SessionMarks).mark("s", Returned("q", ["notes://n"], "list", SessionList(())), now=0, most_uris=9)
     store.drawer(LastingNames).next_number("note")
@@ -154,17 +160,17 @@ def test_nothing_can_be_put_or_moved_into_another_space(filled: PostgresStore) -
 def test_two_spaces_have_the_same_names_and_nothing_else_in_common(tmp_path: Path) -> None:
     stores = [open_store("postgres", tmp_path / name) for name in "ab"]
     for store, body in zip(stores, ("one", "two"), strict=True):
-        assert store.put([prepare(Draft("note", "n", body=body))])[0].id == 1
+        assert store.drawer(Items).put([prepare(Draft("note", "n", body=body))])[0].id == 1
 
     def work(number: int) -> None:
         store, body = stores[number % 2], ("one", "two")[number % 2]
-        assert [item.body for item in store.scan(Filter(), body=True) if item.key == "n"] == [body]
-        store.put([prepare(Draft("note", f"{number}", body=body))])
+        assert [item.body for item in store.drawer(Listing).scan(Filter(), body=True) if item.key == "n"] == [body]
+        store.drawer(Items).put([prepare(Draft("note", f"{number}", body=body))])
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(40)))
     for store, body in zip(stores, ("one", "two"), strict=True):
-        assert {item.body for item in store.scan(Filter(), body=True)} == {body}
+        assert {item.body for item in store.drawer(Listing).scan(Filter(), body=True)} == {body}
         assert [change.seq for change in store.changes(0, 100)] == list(range(1, 22))
         assert store.check() == []
         store.close()

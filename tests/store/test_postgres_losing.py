@@ -24,6 +24,9 @@ from commonplace.errors import Busy, Unavailable
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter
 from commonplace.store import SqliteStore
+from commonplace.store.items import Items
+from commonplace.store.job_queue import JobQueue
+from commonplace.store.listing import Listing
 from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.postgres import PostgresStore, connection, migrate, open_postgres
 from opening import OPENED, open_place, place_of
@@ -60,13 +63,13 @@ def cut(server: Server, name: str) -> None:
 
 
 def test_reads_and_writes_go_on_when_connections_were_cut(store: PostgresStore, database: tuple[Server, str]) -> None:
-    store.put([prepare(note("a"))])
+    store.drawer(Items).put([prepare(note("a"))])
     cut(*database)
-    assert store.counts() == {"note": 1}
+    assert store.drawer(Listing).counts() == {"note": 1}
     cut(*database)
-    store.put([prepare(note("b"))])
+    store.drawer(Items).put([prepare(note("b"))])
     cut(*database)
-    store.enqueue("k", {})
+    store.drawer(JobQueue).enqueue("k", {})
     assert [change.seq for change in store.changes(0, 9)] == [1, 2]
     assert store.check() == []
 
@@ -77,21 +80,21 @@ def test_reads_and_writes_go_on_when_the_server_ends_what_was_idle(database: tup
     with closing(open_postgres(server.url(APP, name), "s", owner=server.url(OWNER, name))) as store:
         for key in ("a", "b"):
             time.sleep(0.3)
-            store.put([prepare(note(key))])
+            store.drawer(Items).put([prepare(note(key))])
         time.sleep(0.3)
-        assert store.counts() == {"note": 2}
+        assert store.drawer(Listing).counts() == {"note": 2}
         time.sleep(0.3)
-        store.enqueue("k", {})
+        store.drawer(JobQueue).enqueue("k", {})
         time.sleep(0.3)
         with closing(open_postgres(server.url(APP, name), "another")) as other:
-            assert other.counts() == {}
+            assert other.drawer(Listing).counts() == {}
 
 
 def test_a_read_goes_on_when_every_connection_of_a_full_pool_was_cut(
     store: PostgresStore, database: tuple[Server, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "RETRY_S", (0.01,))
-    store.put([prepare(note("a"))])
+    store.drawer(Items).put([prepare(note("a"))])
     many = 8
     together = threading.Barrier(many, timeout=30)
 
@@ -103,15 +106,15 @@ def test_a_read_goes_on_when_every_connection_of_a_full_pool_was_cut(
         assert list(threads.map(lambda _: store._database.read(work), range(many))) == [1] * many
     assert store._database.connections >= many
     cut(*database)
-    assert store.counts() == {"note": 1}
+    assert store.drawer(Listing).counts() == {"note": 1}
 
 
 def test_another_space_is_opened_when_connections_were_cut(store: PostgresStore, database: tuple[Server, str]) -> None:
     server, name = database
-    store.counts()
+    store.drawer(Listing).counts()
     cut(server, name)
     with closing(open_postgres(server.url(APP, name), "another")) as other:
-        assert other.counts() == {}
+        assert other.drawer(Listing).counts() == {}
 
 
 def test_who_has_it_open_hears_what_keeps_it_from_connecting_as_who_opens_it_does(
@@ -123,13 +126,13 @@ def test_who_has_it_open_hears_what_keeps_it_from_connecting_as_who_opens_it_doe
     cut(server, name)
     with pytest.raises(Unavailable) as opening:
         open_postgres(server.url(APP, name), "s", connections=2)
-    for call in (store.counts, lambda: store.put([prepare(note("a"))])):
+    for call in (store.drawer(Listing).counts, lambda: store.drawer(Items).put([prepare(note("a"))])):
         with pytest.raises(Unavailable, match="too many connections for database") as caught:
             call()
         assert str(caught.value) == str(opening.value)
     server.execute(f"alter database {name} connection limit -1")
     monkeypatch.undo()
-    assert store.counts() == {}
+    assert store.drawer(Listing).counts() == {}
 
 
 def test_a_read_that_was_under_way_is_made_again(store: PostgresStore, database: tuple[Server, str]) -> None:
@@ -148,7 +151,7 @@ def test_a_read_that_was_under_way_is_made_again(store: PostgresStore, database:
 def test_a_backup_whose_connection_goes_at_its_end_is_made_again_whole(
     store: PostgresStore, database: tuple[Server, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.put([prepare(note("a")), prepare(note("b"))])
+    store.drawer(Items).put([prepare(note("a")), prepare(note("b"))])
     store.drawer(MetadataIndex).add(("k",))
     original, cuts = MetadataIndex.add, list[int]()
 
@@ -163,7 +166,7 @@ def test_a_backup_whose_connection_goes_at_its_end_is_made_again_whole(
     store.backup(tmp_path / "backup.db")
     assert cuts
     with closing(SqliteStore(tmp_path / "backup.db")) as copy:
-        assert (copy.counts(), copy.check()) == ({"note": 2}, [])
+        assert (copy.drawer(Listing).counts(), copy.check()) == ({"note": 2}, [])
     assert [path.name for path in tmp_path.iterdir()] == ["backup.db"]
 
 
@@ -175,14 +178,14 @@ def test_a_write_that_lost_its_connection_is_not_stored_and_says_so(
 ) -> None:
     def write() -> None:
         with store.transaction():
-            store.put([prepare(note("a"))])
+            store.drawer(Items).put([prepare(note("a"))])
             cut(*database)
-            store.put([prepare(note("b"))])
+            store.drawer(Items).put([prepare(note("b"))])
 
     with pytest.raises(Unavailable, match=r"lost.*What was under way is not stored: repeat it"):
         write()
-    assert (store.counts(), store.last_change()) == ({}, 0)
-    assert store.put([prepare(note("c"))])[0].id == 1
+    assert (store.drawer(Listing).counts(), store.last_change()) == ({}, 0)
+    assert store.drawer(Items).put([prepare(note("c"))])[0].id == 1
     assert not caplog.messages  # the error says it all
 
 
@@ -195,14 +198,14 @@ def test_a_write_that_was_idle_for_too_long_is_not_stored_and_says_so(
 
     def write() -> None:
         with store._database.writing():
-            store.put([prepare(note("a"))])
+            store.drawer(Items).put([prepare(note("a"))])
             time.sleep(0.3)
-            store.put([prepare(note("b"))])
+            store.drawer(Items).put([prepare(note("b"))])
 
     with pytest.raises(Unavailable, match=r"lost.*What was under way is not stored: repeat it"):
         write()
-    assert store.counts() == {}
-    store.put([prepare(note("c"))])
+    assert store.drawer(Listing).counts() == {}
+    store.drawer(Items).put([prepare(note("c"))])
     assert store.check() == []
 
 
@@ -218,9 +221,9 @@ def test_a_statement_that_somebody_cancelled_is_not_stored_and_not_called_slow(
         server.url(OWNER, name),
     )
     with pytest.raises(Busy, match=r"ended the operation: .*user request\. Nothing of it was stored\. Repeat it"):
-        store.put([prepare(note("a"))])
+        store.drawer(Items).put([prepare(note("a"))])
     server.execute("drop trigger cancelled on commonplace.changes", server.url(OWNER, name))
-    assert store.put([prepare(note("a"))])[0].version == 1
+    assert store.drawer(Items).put([prepare(note("a"))])[0].version == 1
 
 
 def test_a_connection_lost_in_the_moment_of_storing_leaves_it_open_and_says_so(
@@ -235,10 +238,10 @@ def test_a_connection_lost_in_the_moment_of_storing_leaves_it_open_and_says_so(
         server.url(OWNER, name),
     )
     with pytest.raises(Unavailable, match=r"may or may not be there\. Look before you repeat it"):
-        store.put([prepare(note("a"))])
+        store.drawer(Items).put([prepare(note("a"))])
     server.execute("drop trigger gone on commonplace.changes", server.url(OWNER, name))
-    assert store.counts() == {}
-    assert store.put([prepare(note("a"))])[0].version == 1
+    assert store.drawer(Listing).counts() == {}
+    assert store.drawer(Items).put([prepare(note("a"))])[0].version == 1
     assert store.check() == []
 
 
@@ -255,16 +258,16 @@ def test_a_server_that_comes_back_is_used_again(monkeypatch: pytest.MonkeyPatch)
         migrate(server.owner, server.app)
         store = PostgresStore(server.app, "s")
         for number in range(20):
-            store.put([prepare(note(str(number)))])
+            store.drawer(Items).put([prepare(note(str(number)))])
         server.kill()
         with pytest.raises(Unavailable):
-            store.counts()
+            store.drawer(Listing).counts()
         with pytest.raises(Unavailable):
-            store.put([prepare(note("x"))])
+            store.drawer(Items).put([prepare(note("x"))])
         server = server.again()
         monkeypatch.setattr(connection, "CONNECT_S", 60)
-        assert store.counts() == {"note": 20}
-        assert store.put([prepare(note("x"))])[0].id == 21
+        assert store.drawer(Listing).counts() == {"note": 20}
+        assert store.drawer(Items).put([prepare(note("x"))])[0].id == 21
         assert [change.seq for change in store.changes(0, 99)] == list(range(1, 22))
         assert store.check() == []
         store.close()
@@ -280,12 +283,13 @@ WRITER = (
 import sys
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft
+from commonplace.store.items import Items
 
 store, name = opened(sys.argv[1]), sys.argv[2]
 for number in range(10_000):
     with store.transaction():
-        store.put([prepare(Draft("note", f"{name}-{number}", body=f"{number}"))])
-        store.put([prepare(Draft("note", f"{name}-{number}-twin", body=f"{number}"))])
+        store.drawer(Items).put([prepare(Draft("note", f"{name}-{number}", body=f"{number}"))])
+        store.drawer(Items).put([prepare(Draft("note", f"{name}-{number}-twin", body=f"{number}"))])
     print(number, flush=True)
 """
 )
@@ -304,8 +308,8 @@ def test_a_killed_writer_leaves_whole_transactions_and_nobody_waiting(tmp_path: 
             writer.kill()
             acknowledged[name] = max([acknowledged[name], *map(int, writer.stdout.read().split())])
     store = open_place(place)
-    store.put([prepare(note("after"))])
-    keys = {item.key for item in store.scan(Filter(), limit=100_000)}
+    store.drawer(Items).put([prepare(note("after"))])
+    keys = {item.key for item in store.drawer(Listing).scan(Filter(), limit=100_000)}
     for name, last in acknowledged.items():
         for number in range(last + 1):
             assert {f"{name}-{number}", f"{name}-{number}-twin"} <= keys

@@ -28,6 +28,7 @@ from typing import Any
 import pytest
 
 from commonplace.model import Change, Filter
+from commonplace.store.listing import Listing
 from commonplace.store.postgres import PostgresStore
 from kit.forked import forked
 from opening import space_of
@@ -206,7 +207,7 @@ def check_written(store: PostgresStore, run: Run) -> None:
     while more := store.changes(len(changes), 10_000):
         changes += more
     assert [change.seq for change in changes] == list(range(1, len(changes) + 1))
-    items = {item.key: item for item in store.scan(Filter(kinds=("note",)), limit=1_000_000, body=True)}
+    items = {item.key: item for item in store.drawer(Listing).scan(Filter(kinds=("note",)), limit=1_000_000, body=True)}
     put: dict[int, list[int]] = {}
     for change in changes:
         if change.op == "put":

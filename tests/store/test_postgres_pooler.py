@@ -29,6 +29,9 @@ from commonplace.ingest.prepare import prepare
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from commonplace.settings import BadSetting
+from commonplace.store.items import Items
+from commonplace.store.job_queue import JobQueue
+from commonplace.store.listing import Listing
 from commonplace.store.postgres import PostgresStore, has_space, migrate, open_postgres
 from commonplace.store.postgres.problems import Lost, explained
 from needs import missing
@@ -132,7 +135,7 @@ def test_the_schema_is_made_through_it(pooler: Pooler, tmp_path: Path) -> None:
     name = f"b{space_of(tmp_path)}"
     pooler.server.create_database(name)
     store = open_postgres(pooler.url(APP, name), "s", owner=pooler.url(OWNER, name))
-    store.put([prepare(note("a"))])
+    store.drawer(Items).put([prepare(note("a"))])
     assert migrate(pooler.url(OWNER, name), pooler.url(APP, name)) > 1
     assert store.check() == []
     store.close()
@@ -150,15 +153,15 @@ def test_spaces_stay_apart_on_shared_connections(pooler: Pooler, tmp_path: Path)
         store = stores[space]
         for number in range(10):
             with store.transaction():
-                store.put([prepare(note(f"{space}-{number}"))])
-                store.put([prepare(note(f"{space}-{number}-twin"))])
-            store.enqueue("k", {"space": space})
-            job = store.claim("k", 60)
+                store.drawer(Items).put([prepare(note(f"{space}-{number}"))])
+                store.drawer(Items).put([prepare(note(f"{space}-{number}-twin"))])
+            store.drawer(JobQueue).enqueue("k", {"space": space})
+            job = store.drawer(JobQueue).claim("k", 60)
             assert job
             assert job.payload == {"space": space}
-            store.finish(job)
+            store.drawer(JobQueue).finish(job)
         assert [change.seq for change in store.changes(0, 99)] == list(range(1, 21))
-        return [item.key for item in store.scan(Filter())]
+        return [item.key for item in store.drawer(Listing).scan(Filter())]
 
     with ThreadPoolExecutor(len(spaces)) as pool:
         for space, keys in zip(spaces, pool.map(work, spaces), strict=True):
@@ -203,18 +206,18 @@ def test_what_reads_goes_on_and_a_write_that_was_lost_says_so(pooler: Pooler, tm
 
     def write() -> None:
         with store.transaction():
-            store.put([prepare(note("a"))])
+            store.drawer(Items).put([prepare(note("a"))])
             cut(pooler, name)
-            store.put([prepare(note("b"))])
+            store.drawer(Items).put([prepare(note("b"))])
 
     with pytest.raises(Unavailable, match=r"lost.*What was under way is not stored: repeat it"):
         write()
-    assert store.counts() == {}
-    store.put([prepare(note("c"))])
+    assert store.drawer(Listing).counts() == {}
+    store.drawer(Items).put([prepare(note("c"))])
     cut(pooler, name)
-    assert store.counts() == {"note": 1}
+    assert store.drawer(Listing).counts() == {"note": 1}
     cut(pooler, name)
-    assert store.put([prepare(note("d"))])[0].id == 2
+    assert store.drawer(Items).put([prepare(note("d"))])[0].id == 2
     assert store.check() == []
     store.close()
     pooler.server.execute(f"drop database {name} with (force)")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.errors import InvalidInput
+from commonplace.errors import InvalidInput, StorageBroken
 from commonplace.store.base import Store
 from commonplace.store.session import Drawer, reads, reads_together, writes, writes_unordered, writes_within
+from commonplace.store.sqlite.connection import load_migrations
 
 SET = "insert into settings (name, value) values (:name, :value) on conflict key(name) do update set value = :value"
 
@@ -162,3 +163,8 @@ def test_drawers_of_two_stores_are_two(backend: str, tmp_path: Path) -> None:
     finally:
         for store in stores:
             store.close()
+
+
+def test_a_folder_of_migrations_that_is_not_there_is_no_schema_without_tables() -> None:
+    with pytest.raises(StorageBroken, match="reinstall"):
+        load_migrations("no_such_folder")

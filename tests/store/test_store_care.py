@@ -29,10 +29,15 @@ from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter, Span
 from commonplace.store import SqliteStore
 from commonplace.store.attachments import Attachments
+from commonplace.store.chunks import Chunks
+from commonplace.store.embeddings import Embeddings
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.opening import restore_store
 from commonplace.store.rows import Attachment
 from commonplace.store.sqlite.care import INVARIANTS
 from commonplace.store.sqlite.connection import explained
+from commonplace.store.stored_settings import StoredSettings
 from few_files import few_files
 from opening import BACKENDS, library_settings, open_store
 
@@ -45,17 +50,27 @@ def sqlite(tmp_path: Path) -> SqliteStore:
 
 
 def fill(store: SqliteStore) -> None:
-    items = store.put([prepare(TEA), prepare(replace(TEA, key="b")), prepare(replace(TEA, key="c", body="Third."))])
-    model = store.add_model("f", "m", 1)
-    store.add_vectors(model, [(chunk.vector_key, b"\0\0") for chunk in store.unembedded(model, model.position, 9)[0]])
+    items = store.drawer(Items).put(
+        [prepare(TEA), prepare(replace(TEA, key="b")), prepare(replace(TEA, key="c", body="Third."))]
+    )
+    model = store.drawer(Embeddings).add_model("f", "m", 1)
+    store.drawer(Embeddings).add(
+        model,
+        [(chunk.vector_key, b"\0\0") for chunk in store.drawer(Embeddings).unembedded(model, model.position, 9)[0]],
+    )
     data = b"picture"
     store.drawer(Attachments).attach(items[0].id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
-    store.set_setting("s", 1)
+    store.drawer(StoredSettings).set("s", 1)
 
 
 def content(store: SqliteStore) -> Any:
-    items = store.scan(Filter(), body=True)
-    return items, store.changes(0, 99), [store.drawer(Attachments).of(item.id) for item in items], store.setting("s")
+    items = store.drawer(Listing).scan(Filter(), body=True)
+    return (
+        items,
+        store.changes(0, 99),
+        [store.drawer(Attachments).of(item.id) for item in items],
+        store.drawer(StoredSettings).get("s"),
+    )
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -69,13 +84,13 @@ def test_a_backup_brings_everything_back(sqlite: SqliteStore, tmp_path: Path) ->
     backup.parent.mkdir()
     sqlite.backup(backup)
     saved = files(backup.parent)
-    sqlite.put([prepare(replace(TEA, body="changed")), prepare(replace(TEA, key="new"))])
-    sqlite.set_setting("s", 2)
+    sqlite.drawer(Items).put([prepare(replace(TEA, body="changed")), prepare(replace(TEA, key="new"))])
+    sqlite.drawer(StoredSettings).set("s", 2)
     sqlite.restore(backup)
     assert content(sqlite) == before
     assert sqlite.check() == []
     assert files(backup.parent) == saved, "a restore reads its backup and leaves it alone"
-    assert sqlite.put([prepare(replace(TEA, key="next"))])[0].id == 4
+    assert sqlite.drawer(Items).put([prepare(replace(TEA, key="next"))])[0].id == 4
 
 
 def test_a_backup_replaces_an_older_one_whole(sqlite: SqliteStore, tmp_path: Path) -> None:
@@ -96,7 +111,7 @@ def test_a_backup_that_cannot_be_written_names_its_target(sqlite: SqliteStore, t
 
 def test_backups_made_at_once_are_whole_each_and_what_was_abandoned_goes(sqlite: SqliteStore, tmp_path: Path) -> None:
     fill(sqlite)
-    sqlite.put([prepare(Draft("note", f"n{number}", body="water " * 2000)) for number in range(200)])
+    sqlite.drawer(Items).put([prepare(Draft("note", f"n{number}", body="water " * 2000)) for number in range(200)])
     folder = tmp_path / "backups"
     folder.mkdir()
     for name, age in (("one.db.1-1.partial", 7200), ("one.db.2-2.partial", 60)):
@@ -196,7 +211,7 @@ def test_a_backup_with_what_is_not_ours_is_refused_whole(tmp_path: Path, backend
         connection.create_scalar_function("fold", str, 1, deterministic=True)  # type: ignore[arg-type]
         connection.execute(sql)
     with closing(store):
-        store.put([prepare(replace(TEA, key="here"))])
+        store.drawer(Items).put([prepare(replace(TEA, key="here"))])
         before = content(store)
         with pytest.raises((StorageBroken, InvalidInput), match=r"backup\.db [^\n]*\.$"):
             store.restore(source)
@@ -208,10 +223,10 @@ def test_a_backup_with_what_is_not_ours_is_refused_whole(tmp_path: Path, backend
 def test_a_restore_makes_another_store_of_it_at_once(tmp_path: Path, backend: str) -> None:
     """An index of the log before must never be taken for one of this log, not even by who comes after a crash."""
     with closing(open_store(backend, tmp_path / "store")) as store:
-        store.settle("identity", "before")
+        store.drawer(StoredSettings).settle("identity", "before")
         store.backup(tmp_path / "backup.db")
         store.restore(tmp_path / "backup.db")
-        assert store.setting("identity") not in (None, "before")
+        assert store.drawer(StoredSettings).get("identity") not in (None, "before")
 
 
 def test_what_a_killed_restore_has_left_goes_with_the_next_one(sqlite: SqliteStore, tmp_path: Path) -> None:
@@ -245,7 +260,7 @@ def test_a_library_too_damaged_to_be_opened_is_restored_all_the_same(tmp_path: P
         fill(store)
         store.backup(tmp_path / "backup.db")
         before = content(store)
-        store.put([prepare(replace(TEA, key="later"))])
+        store.drawer(Items).put([prepare(replace(TEA, key="later"))])
     path = folder / "library.db"
     path.write_bytes(broken := damaged(path.read_bytes())[how])
     path.with_name("library.db-wal").write_bytes(b"left over")
@@ -253,7 +268,7 @@ def test_a_library_too_damaged_to_be_opened_is_restored_all_the_same(tmp_path: P
     with closing(open_store("sqlite", folder)) as store:
         assert content(store) == before
         assert store.check() == []
-        assert store.setting("identity")
+        assert store.drawer(StoredSettings).get("identity")
     assert path.with_name("library.db.damaged").read_bytes() == broken
     assert not list(folder.glob("commonplace-restore-*"))
 
@@ -272,7 +287,7 @@ def test_a_damaged_library_stays_as_it_is_when_the_backup_is_unsound(tmp_path: P
 
 
 def test_a_backup_of_a_damaged_library_names_the_library(sqlite: SqliteStore, tmp_path: Path) -> None:
-    sqlite.put([prepare(replace(TEA, key=str(n), body=f"{n} " * 3000)) for n in range(20)])
+    sqlite.drawer(Items).put([prepare(replace(TEA, key=str(n), body=f"{n} " * 3000)) for n in range(20)])
     sqlite.close()
     with sqlite.path.open("r+b") as file:
         file.seek(-4096 * 20, 2)
@@ -314,7 +329,7 @@ def test_a_check_finds_planted_damage(sqlite: SqliteStore, tmp_path: Path, sente
 
 
 def test_a_check_reads_a_long_body_once_and_not_for_each_of_its_chunks(sqlite: SqliteStore) -> None:
-    sqlite.put([prepare(replace(TEA, body="Words and more of them. \n\n" * 2000))])
+    sqlite.drawer(Items).put([prepare(replace(TEA, body="Words and more of them. \n\n" * 2000))])
     asked: list[str] = []
 
     def note(_: object, statement: str, bindings: object) -> bool:
@@ -336,7 +351,7 @@ def test_a_check_reads_a_long_body_once_and_not_for_each_of_its_chunks(sqlite: S
 
 
 def test_a_check_finds_a_page_that_was_overwritten(sqlite: SqliteStore) -> None:
-    sqlite.put([prepare(replace(TEA, key=str(n), body=f"{n} " * 3000)) for n in range(20)])
+    sqlite.drawer(Items).put([prepare(replace(TEA, key=str(n), body=f"{n} " * 3000)) for n in range(20)])
     sqlite.close()
     with sqlite.path.open("r+b") as file:
         file.seek(-4096 * 20, 2)
@@ -372,7 +387,7 @@ def test_a_row_that_is_no_text_or_no_json_any_more_is_a_damaged_file(sqlite: Sql
     def read() -> None:
         content(sqlite)
         sqlite.indexed([1, 2, 3])
-        sqlite.chunks_of(1)
+        sqlite.drawer(Chunks).of(1)
 
     with pytest.raises(StorageBroken, match=r"library\.db holds a damaged row: [^\n]*Restore it with"):
         read()
@@ -401,10 +416,10 @@ def test_a_file_of_the_first_schema_opens_with_everything_in_it(tmp_path: Path) 
                pragma user_version = 1"""
         )
     store = SqliteStore(path)
-    item = store.item("note", "", "old")
+    item = store.drawer(Items).find("note", "", "old")
     assert item is not None
     assert (item.body, item.metadata, item.created_at) == ("body", {"k": 1}, datetime(1970, 1, 1, tzinfo=UTC))
-    assert store.put([prepare(Draft("note", "old", body="new"))])[0].version == 2
+    assert store.drawer(Items).put([prepare(Draft("note", "old", body="new"))])[0].version == 2
     assert store.check() == []
     store.close()
 
@@ -426,7 +441,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkey
         SqliteStore(tmp_path / "library.db")
     monkeypatch.undo()
     store = SqliteStore(tmp_path / "library.db")
-    assert store.counts() == {}
+    assert store.drawer(Listing).counts() == {}
     store.close()
 
 
@@ -448,8 +463,8 @@ def test_a_process_that_may_open_no_more_files_is_told_so(sqlite: SqliteStore, l
     fill(sqlite)
     with ThreadPoolExecutor(1) as pool:  # its thread has no connection yet
         with few_files(left), pytest.raises(Busy, match="as many files open as it may"):
-            pool.submit(sqlite.counts).result(timeout=60)
-        assert pool.submit(sqlite.counts).result(timeout=60) == {"note": 3}
+            pool.submit(sqlite.drawer(Listing).counts).result(timeout=60)
+        assert pool.submit(sqlite.drawer(Listing).counts).result(timeout=60) == {"note": 3}
 
 
 @pytest.mark.parametrize(
@@ -474,7 +489,7 @@ def test_a_disk_that_fails_or_is_read_only_is_not_told_as_a_full_one(
 def test_a_closed_store_says_so(sqlite: SqliteStore) -> None:
     sqlite.close()
     with pytest.raises(StorageBroken, match=r"is closed\. Open the library again"):
-        sqlite.counts()
+        sqlite.drawer(Listing).counts()
     sqlite.close()
 
 

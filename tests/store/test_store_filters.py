@@ -19,6 +19,8 @@ from commonplace.errors import InvalidInput
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.base import Store
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from opening import BACKENDS, open_store
 from strategies import allows, conditions, corpora, filters
 
@@ -84,17 +86,19 @@ TABLE = [
 @pytest.fixture(scope="module", params=BACKENDS)
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     store = open_store(request.param, tmp_path_factory.mktemp("table"))
-    store.put([prepare(Draft("memory", name, metadata={"k": value})) for name, value in STORED.items()])
-    store.put([prepare(Draft("memory", MISSING))])
+    store.drawer(Items).put([prepare(Draft("memory", name, metadata={"k": value})) for name, value in STORED.items()])
+    store.drawer(Items).put([prepare(Draft("memory", MISSING))])
     yield store
     store.close()
 
 
 @pytest.mark.parametrize(("condition", "matching"), TABLE)
 def test_the_truth_table_of_the_contract_holds(table: Store, condition: Condition, matching: set[str]) -> None:
-    found = {item.key for item in table.scan(Filter(where=(condition,)))}
+    found = {item.key for item in table.drawer(Listing).scan(Filter(where=(condition,)))}
     assert found == matching
-    assert found == {item.key for item in table.scan(Filter()) if allows(Filter(where=(condition,)), item)}
+    assert found == {
+        item.key for item in table.drawer(Listing).scan(Filter()) if allows(Filter(where=(condition,)), item)
+    }
 
 
 @given(
@@ -107,44 +111,46 @@ def test_a_filter_in_sql_means_what_it_means_in_python(
 ) -> None:
     store = open_store(backend, tmp_path_factory.mktemp("filters"))
     try:
-        items = store.put([prepare(draft) for draft in corpus])
+        items = store.drawer(Items).put([prepare(draft) for draft in corpus])
         for keep in keeps:
             expected = [item.id for item in items if allows(keep, item)]
-            assert store.select(keep).tolist() == expected
-            assert [item.id for item in store.scan(keep)] == expected
+            assert store.drawer(Listing).select(keep).tolist() == expected
+            assert [item.id for item in store.drawer(Listing).scan(keep)] == expected
     finally:
         store.close()
 
 
 @pytest.mark.parametrize("name", ["a.b", 'quo"te', "back\\slash", "ключ", "$", "x[0]", "#-1", "a b", "'", "\t", "é"])
 def test_any_name_is_just_a_name(store: Store, name: str) -> None:
-    there, _ = store.put([prepare(Draft("note", "1", metadata={name: {name: 5}})), prepare(Draft("note", "2"))])
-    assert store.select(Filter(where=(Condition((name, name), "eq", 5),))).tolist() == [there.id]
+    there, _ = store.drawer(Items).put(
+        [prepare(Draft("note", "1", metadata={name: {name: 5}})), prepare(Draft("note", "2"))]
+    )
+    assert store.drawer(Listing).select(Filter(where=(Condition((name, name), "eq", 5),))).tolist() == [there.id]
 
 
 @pytest.mark.parametrize("names", [(), ("",), ("a", ""), ("\0",), ("a", "b\0c")])
 def test_a_path_that_names_nothing_is_refused(store: Store, names: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInput, match="path"):
-        store.select(Filter(where=(Condition(names, "exists"),)))
+        store.drawer(Listing).select(Filter(where=(Condition(names, "exists"),)))
 
 
 @pytest.mark.parametrize("value", [None, [1], {"a": 1}])
 def test_a_value_that_cannot_be_compared_is_refused(store: Store, value: Any) -> None:
     with pytest.raises(InvalidInput, match="compares with"):
-        store.select(Filter(where=(Condition(K, "eq", value),)))
+        store.drawer(Listing).select(Filter(where=(Condition(K, "eq", value),)))
 
 
 def test_the_largest_filter_a_surface_lets_through_is_answered(store: Store) -> None:
-    item = store.put([prepare(Draft("note", "1", metadata={"k": "999", "n": 999}))])[0]
+    item = store.drawer(Items).put([prepare(Draft("note", "1", metadata={"k": "999", "n": 999}))])[0]
     members = [str(number) for number in range(1000)]
     many = [
         Condition(K, "in", members),
         Condition(K, "not_in", members[:999]),
         Condition(("n",), "in", list(range(1000))),
     ]
-    assert store.select(Filter(where=tuple(many))).tolist() == [item.id]
+    assert store.drawer(Listing).select(Filter(where=tuple(many))).tolist() == [item.id]
     hundred = tuple(Condition(K, "in", members) for _ in range(20)) + tuple(Condition(K, "ne", n) for n in range(80))
-    assert store.select(Filter(where=hundred)).tolist() == [item.id]
+    assert store.drawer(Listing).select(Filter(where=hundred)).tolist() == [item.id]
 
 
 @pytest.mark.parametrize(
@@ -158,13 +164,13 @@ def test_the_largest_filter_a_surface_lets_through_is_answered(store: Store) -> 
 )
 def test_a_filter_of_what_is_no_character_is_refused_in_words(store: Store, keep: Filter) -> None:
     with pytest.raises(InvalidInput, match="surrogate"):
-        store.select(keep)
+        store.drawer(Listing).select(keep)
 
 
 def test_the_ids_of_a_filter_are_ascending_and_whole(store: Store, tmp_path: Path) -> None:
-    ids = [item.id for item in store.put([prepare(Draft("note", str(n))) for n in range(300)])]
-    assert store.select(Filter(kinds=("note",))).tolist() == ids == sorted(ids)
-    assert store.select(Filter(kinds=("media",))).tolist() == []
+    ids = [item.id for item in store.drawer(Items).put([prepare(Draft("note", str(n))) for n in range(300)])]
+    assert store.drawer(Listing).select(Filter(kinds=("note",))).tolist() == ids == sorted(ids)
+    assert store.drawer(Listing).select(Filter(kinds=("media",))).tolist() == []
 
 
 PATHS = (
@@ -208,13 +214,13 @@ def test_a_path_is_a_folder_a_file_or_a_glob_inside_the_collection_or_with_it_in
     store: Store, path: str, matching: set[int]
 ) -> None:
     drafts = [Draft("document", key, parent="vault", body="x") for key in PATHS]
-    store.put([prepare(draft) for draft in [*drafts, Draft("note", "ops", body="x")]])
-    found = {PATHS.index(item.key) for item in store.scan(Filter(paths=(path,)))}
+    store.drawer(Items).put([prepare(draft) for draft in [*drafts, Draft("note", "ops", body="x")]])
+    found = {PATHS.index(item.key) for item in store.drawer(Listing).scan(Filter(paths=(path,)))}
     assert found == matching
-    assert len(store.select(Filter(paths=(path,)))) == len(matching)
+    assert len(store.drawer(Listing).select(Filter(paths=(path,)))) == len(matching)
 
 
 @pytest.mark.parametrize("path", ["", " ", "/", "./", ",", "{a,b}" * 20])
 def test_a_place_that_names_nothing_is_refused(store: Store, path: str) -> None:
     with pytest.raises(InvalidInput):
-        store.scan(Filter(paths=(path,)))
+        store.drawer(Listing).scan(Filter(paths=(path,)))

@@ -22,6 +22,9 @@ from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import Draft, Filter
 from commonplace.store import SqliteStore
+from commonplace.store.embeddings import Embeddings
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.sqlite import connection
 from opening import open_store
@@ -47,9 +50,11 @@ def indexes(store: SqliteStore) -> dict[str, str]:
 
 def embed(store: SqliteStore) -> int:
     """A vector for every chunk, and how many there are then."""
-    model = store.add_model("f", "m", 2)
-    store.add_vectors(model, [(chunk.vector_key, ONE) for chunk in store.unembedded(model, 0, 99)[0]])
-    return store.embedded_total(model.id)
+    model = store.drawer(Embeddings).add_model("f", "m", 2)
+    store.drawer(Embeddings).add(
+        model, [(chunk.vector_key, ONE) for chunk in store.drawer(Embeddings).unembedded(model, 0, 99)[0]]
+    )
+    return store.drawer(Embeddings).total(model.id)
 
 
 def vectors(store: SqliteStore) -> int:
@@ -65,33 +70,33 @@ def test_a_file_of_the_ninth_schema_opens_and_its_vectors_go_with_their_last_pas
     former = connection.load_migrations()[:9]
     monkeypatch.setattr(connection, "load_migrations", lambda _: former)
     old = SqliteStore(tmp_path / "library.db")
-    said, document, note = old.put([prepare(draft) for draft in DRAFTS])
+    said, document, note = old.drawer(Items).put([prepare(draft) for draft in DRAFTS])
     assert embed(old) == 3
-    before = old.scan(Filter(), body=True)
+    before = old.drawer(Listing).scan(Filter(), body=True)
     assert "where" not in indexes(old)["items_by_parent"]
     old.close()
     monkeypatch.undo()
 
     store = SqliteStore(tmp_path / "library.db")
-    assert store.scan(Filter(), body=True) == before
+    assert store.drawer(Listing).scan(Filter(), body=True) == before
     assert "chunks_by_vector" not in indexes(store)
     assert store.check() == []
     assert vectors(store) == 2, "two passages say the same"
-    store.delete([said.id])
+    store.drawer(Items).delete([said.id])
     assert vectors(store) == 2, "a document still says it"
-    store.delete([document.id])
+    store.drawer(Items).delete([document.id])
     assert vectors(store) == 1
-    store.put([prepare(replace(DRAFTS[2], body="Black."))])
+    store.drawer(Items).put([prepare(replace(DRAFTS[2], body="Black."))])
     assert vectors(store) == 0
-    assert [item.id for item in store.scan(Filter())] == [note.id]
+    assert [item.id for item in store.drawer(Listing).scan(Filter())] == [note.id]
     assert store.check() == []
     store.close()
 
 
 def test_chunks_are_found_by_their_vectors_from_the_first_vector_on(sqlite: SqliteStore) -> None:
-    items = sqlite.put([prepare(draft) for draft in DRAFTS])
-    sqlite.put([prepare(replace(DRAFTS[2], body="Black."))])
-    sqlite.delete([items[1].id])
+    items = sqlite.drawer(Items).put([prepare(draft) for draft in DRAFTS])
+    sqlite.drawer(Items).put([prepare(replace(DRAFTS[2], body="Black."))])
+    sqlite.drawer(Items).delete([items[1].id])
     assert "chunks_by_vector" not in indexes(sqlite)
     assert embed(sqlite) == 2
     assert "chunks_by_vector" in indexes(sqlite)
@@ -101,13 +106,13 @@ def test_chunks_are_found_by_their_vectors_from_the_first_vector_on(sqlite: Sqli
 
 @pytest.mark.parametrize("kinds", [("document",), ("document", "note"), ("memory",), ("memory", "document"), ()])
 def test_what_is_asked_for_by_its_parent_is_found_by_an_index(sqlite: SqliteStore, kinds: tuple[str, ...]) -> None:
-    items = sqlite.put([prepare(draft) for draft in DRAFTS])
+    items = sqlite.drawer(Items).put([prepare(draft) for draft in DRAFTS])
     for parent in ("thread", "docs", "elsewhere"):
         wanted = Filter(kinds=kinds, parents=(parent,))
         expected = [item.id for item in items if item.parent == parent and (not kinds or item.kind in kinds)]
-        assert sqlite.select(wanted).tolist() == expected
-        assert [item.id for item in sqlite.scan(wanted)] == expected
-        plan = sqlite.plan(wanted)
+        assert sqlite.drawer(Listing).select(wanted).tolist() == expected
+        assert [item.id for item in sqlite.drawer(Listing).scan(wanted)] == expected
+        plan = sqlite.drawer(Listing).plan(wanted)
         assert "parent=?" in plan
         assert "SCAN items" not in plan
 
@@ -131,39 +136,41 @@ def changing(store: SqliteStore, work: Callable[[], Any]) -> list[str]:
 def test_many_items_go_with_as_many_statements_as_few(sqlite: SqliteStore, kind: str) -> None:
     sqlite.drawer(MetadataIndex).add(("status",))
     more: dict[str, Any] = {"fields": {"source": "user"}, "metadata": {"status": "open"}, "tags": ("tea",)}
-    made = sqlite.put(
+    made = sqlite.drawer(Items).put(
         [prepare(Draft(kind, str(n), parent="p", body=f"# Head {n}\n\nWords.", **more)) for n in range(1, 41)]
     )
     ids = [item.id for item in made]
-    few = changing(sqlite, lambda: sqlite.delete(ids[:2]))
-    many = changing(sqlite, lambda: sqlite.delete([*ids[:39], ids[20], 99]))
+    few = changing(sqlite, lambda: sqlite.drawer(Items).delete(ids[:2]))
+    many = changing(sqlite, lambda: sqlite.drawer(Items).delete([*ids[:39], ids[20], 99]))
     assert many == few
     assert [change.item_id for change in sqlite.changes(40, 99)] == ids[:39]
-    assert [item.id for item in sqlite.scan(Filter())] == ids[39:]
+    assert [item.id for item in sqlite.drawer(Listing).scan(Filter())] == ids[39:]
     assert sqlite.check() == []
-    sqlite.delete(ids)
-    assert sqlite.counts() == {}
+    sqlite.drawer(Items).delete(ids)
+    assert sqlite.drawer(Listing).counts() == {}
     assert sqlite.check() == []
 
 
 def test_many_documents_get_another_collection_with_as_many_statements_as_few(sqlite: SqliteStore) -> None:
     def collection(name: str, documents: int) -> None:
-        sqlite.put([prepare(Draft("collection", name, title=name))])
-        sqlite.put([prepare(Draft("document", str(n), parent=name, body="Words.")) for n in range(documents)])
+        sqlite.drawer(Items).put([prepare(Draft("collection", name, title=name))])
+        sqlite.drawer(Items).put(
+            [prepare(Draft("document", str(n), parent=name, body="Words.")) for n in range(documents)]
+        )
 
     collection("few", 2)
     collection("many", 40)
     few = changing(sqlite, lambda: sqlite.drawer(CollectionFiles).rename("few", "a few"))
     before = sqlite.last_change()
     assert changing(sqlite, lambda: sqlite.drawer(CollectionFiles).rename("many", "very many")) == few
-    renamed = sqlite.scan(Filter(parents=("very many",)))
+    renamed = sqlite.drawer(Listing).scan(Filter(parents=("very many",)))
     assert [(item.version, item.id) for item in renamed] == [
         (change.version, change.item_id) for change in sqlite.changes(before, 99)[1:]
     ]
     assert {item.version for item in renamed} == {2}
     few = changing(sqlite, lambda: sqlite.drawer(CollectionFiles).drop("a few"))
     assert changing(sqlite, lambda: sqlite.drawer(CollectionFiles).drop("very many")) == few
-    assert sqlite.counts() == {}
+    assert sqlite.drawer(Listing).counts() == {}
     assert sqlite.check() == []
 
 
@@ -172,7 +179,7 @@ def test_documents_of_before_are_found_in_any_case_too(tmp_path: Path, monkeypat
         former = connection.load_migrations()[:10]
         patched.setattr(connection, "load_migrations", lambda *_: former)
         store = SqliteStore(tmp_path / "library.db")
-        store.put([prepare(Draft("document", "Areas/Über Vim.md", parent="Vault", body="x"))])
+        store.drawer(Items).put([prepare(Draft("document", "Areas/Über Vim.md", parent="Vault", body="x"))])
         store.close()
     store = SqliteStore(tmp_path / "library.db")
     try:

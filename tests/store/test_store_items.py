@@ -22,6 +22,10 @@ from commonplace.errors import NotFound, VersionConflict
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Change, Draft, Filter, Span, chunk_id
 from commonplace.store.base import Store
+from commonplace.store.chunks import Chunks
+from commonplace.store.embeddings import Embeddings
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from opening import open_store
 from strategies import drafts, metadata
 
@@ -29,7 +33,7 @@ TEA = Draft("note", "tea", title="Tea", body="Oolong wants water just off the bo
 
 
 def put(store: Store, *drafts: Draft) -> list[Any]:
-    return store.put([prepare(draft) for draft in drafts])
+    return store.drawer(Items).put([prepare(draft) for draft in drafts])
 
 
 def log(store: Store) -> list[tuple[str, int, int]]:
@@ -43,21 +47,21 @@ def test_what_was_put_is_there_as_it_was(store: Store) -> None:
         metadata={"deep": {"é": 1.5}, "t": True}, tags=("b", "A"), created_at=when, updated_at=when,
     )  # fmt: skip
     (item,) = put(store, draft)
-    found = store.item("document", "docs", "a/b.md")
+    found = store.drawer(Items).find("document", "docs", "a/b.md")
     assert found is not None
     assert replace(found, body=None) == item
     assert (found.body, found.title, found.format, found.tags) == (draft.body, "T", "markdown", ("b", "A"))
     assert (found.fields, found.metadata) == (draft.fields, draft.metadata)
     assert (found.created_at, found.updated_at, found.version) == (when, when, 1)
     assert found.uri == "docs://docs/a/b.md"
-    assert store.items([item.id], body=False)[0].body is None
+    assert store.drawer(Items).get([item.id], body=False)[0].body is None
 
 
 def test_tags_are_counted_with_one_spelling_for_those_of_any_case(store: Store) -> None:
-    assert store.tags() == {}
+    assert store.drawer(Listing).tags() == {}
     put(store, TEA, replace(TEA, key="b", tags=("green", "Ä")), replace(TEA, key="c", tags=("Green", "ä", "Ops/Locks")))
-    assert next(iter(store.tags().items())) == ("Green", 3)
-    assert {tag.casefold(): count for tag, count in store.tags().items()} == {
+    assert next(iter(store.drawer(Listing).tags().items())) == ("Green", 3)
+    assert {tag.casefold(): count for tag, count in store.drawer(Listing).tags().items()} == {
         "green": 3, "ä": 2, "hot": 1, "ops/locks": 1,
     }  # fmt: skip
 
@@ -69,12 +73,12 @@ def test_anything_storable_comes_back_and_its_chunks_quote_it(
     store = open_store(backend, tmp_path_factory.mktemp("items"))
     try:
         (item,) = put(store, draft)
-        found = store.items([item.id], body=True)[0]
+        found = store.drawer(Items).get([item.id], body=True)[0]
         assert (found.body, found.title, found.metadata) == (draft.body, draft.title, draft.metadata)
-        chunks = store.chunks_of(item.id)
+        chunks = store.drawer(Chunks).of(item.id)
         assert len(chunks) == found.chunk_count
         assert all(draft.body[chunk.char_start : chunk.char_end] == chunk.text for chunk in chunks)
-        assert store.chunks([chunk.id for chunk in reversed(chunks)]) == list(reversed(chunks))
+        assert store.drawer(Chunks).get([chunk.id for chunk in reversed(chunks)]) == list(reversed(chunks))
         assert put(store, draft)[0].version == 1
         assert store.check() == []
     finally:
@@ -101,19 +105,19 @@ def test_the_expected_version_guards_a_put(
     before = log(store)
     changed = prepare(replace(TEA, body="new"), expected)
     if error is None:
-        assert store.put([changed])[0].version == expected + 1
+        assert store.drawer(Items).put([changed])[0].version == expected + 1
         return
     with pytest.raises(error, match="notes://tea"):
-        store.put([changed])
+        store.drawer(Items).put([changed])
     assert log(store) == before
 
 
 def test_a_delete_is_guarded_by_the_version_too(store: Store) -> None:
     item = put(store, TEA)[0]
     with pytest.raises(VersionConflict, match="at version 1, not 7"):
-        store.delete([item.id], 7)
-    assert store.items([item.id])
-    assert store.delete([item.id], 1) == 1
+        store.drawer(Items).delete([item.id], 7)
+    assert store.drawer(Items).get([item.id])
+    assert store.drawer(Items).delete([item.id], 1) == 1
 
 
 @pytest.mark.parametrize(
@@ -128,10 +132,10 @@ def test_an_unchanged_put_makes_no_change(store: Store, again: Draft) -> None:
 def test_the_same_text_in_another_language_is_a_change_and_no_new_version(store: Store) -> None:
     first = put(store, TEA)[0]
     write = replace(prepare(TEA), language="no")
-    assert store.put([write]) == [first]
+    assert store.drawer(Items).put([write]) == [first]
     assert log(store)[1:] == [("put", first.id, 1)]
     assert [item.language for item in store.indexed([first.id])] == ["no"]
-    store.put([write])
+    store.drawer(Items).put([write])
     assert store.last_change() == 2
 
 
@@ -162,7 +166,7 @@ def test_putting_the_same_again_is_no_change_whatever_it_holds(store: Store, dra
 def test_any_difference_is_a_change(store: Store, name: str, before: Any, after: Any) -> None:
     put(store, replace(TEA, **{name: before}))
     assert put(store, replace(TEA, **{name: after}))[0].version == 2
-    assert repr(getattr(store.item("note", "", "tea"), name)) == repr(after)
+    assert repr(getattr(store.drawer(Items).find("note", "", "tea"), name)) == repr(after)
 
 
 def test_passages_that_came_along_are_compared_as_well(store: Store) -> None:
@@ -171,10 +175,10 @@ def test_passages_that_came_along_are_compared_as_well(store: Store) -> None:
     brought = Draft("media", "m", body=body, spans=spans)
     item = put(store, brought)[0]
     assert put(store, brought)[0].version == 1
-    assert [chunk.text for chunk in store.chunks_of(item.id)] == ["one", "two"]
+    assert [chunk.text for chunk in store.drawer(Chunks).of(item.id)] == ["one", "two"]
     assert put(store, replace(brought, spans=spans[:1]))[0].version == 2
     assert put(store, replace(brought, spans=None))[0].version == 3
-    assert [chunk.text for chunk in store.chunks_of(item.id)] == [body]
+    assert [chunk.text for chunk in store.drawer(Chunks).of(item.id)] == [body]
 
 
 @given(old=metadata, new=metadata)
@@ -185,7 +189,7 @@ def test_metadata_is_what_was_last_put(
     try:
         put(store, replace(TEA, metadata=old))
         put(store, replace(TEA, metadata=new))
-        found = store.item("note", "", "tea")
+        found = store.drawer(Items).find("note", "", "tea")
         assert found is not None
         assert (found.metadata, _typed(found.metadata)) == (new, _typed(new))
     finally:
@@ -203,28 +207,28 @@ def _typed(value: Any) -> Any:
 
 def test_a_delete_is_a_change_and_takes_the_body_with_it(store: Store) -> None:
     item, other = put(store, TEA, replace(TEA, key="other"))
-    model = store.add_model("f", "m", 2)
-    store.add_vectors(model, [(chunk.vector_key, b"\0\0\0\0") for chunk in store.chunks_of(item.id)])
-    assert store.delete([item.id, 99]) == 1
-    assert store.item("note", "", "tea") is None
-    assert store.chunks_of(item.id) == []
-    assert store.chunks([chunk_id(item.id, 0)]) == []
+    model = store.drawer(Embeddings).add_model("f", "m", 2)
+    store.drawer(Embeddings).add(model, [(chunk.vector_key, b"\0\0\0\0") for chunk in store.drawer(Chunks).of(item.id)])
+    assert store.drawer(Items).delete([item.id, 99]) == 1
+    assert store.drawer(Items).find("note", "", "tea") is None
+    assert store.drawer(Chunks).of(item.id) == []
+    assert store.drawer(Chunks).get([chunk_id(item.id, 0)]) == []
     assert store.indexed([item.id]) == []
-    assert store.select(Filter(tags=("green",))).tolist() == [other.id]
+    assert store.drawer(Listing).select(Filter(tags=("green",))).tolist() == [other.id]
     assert log(store)[-1] == ("delete", item.id, 2)
-    assert store.embedded_total(model.id) == 1
-    assert store.delete([other.id]) == 1
-    assert store.embedded_total(model.id) == 0
+    assert store.drawer(Embeddings).total(model.id) == 1
+    assert store.drawer(Items).delete([other.id]) == 1
+    assert store.drawer(Embeddings).total(model.id) == 0
     assert store.check() == []
 
 
 def test_a_tombstone_stays_and_its_id_is_never_used_again(store: Store) -> None:
     item = put(store, TEA)[0]
-    store.delete([item.id])
+    store.drawer(Items).delete([item.id])
     again = put(store, TEA)[0]
     assert (again.version, again.id > item.id) == (1, True)
     assert [change.op for change in store.changes(0, 10)] == ["put", "delete", "put"]
-    assert store.delete([item.id]) == 0
+    assert store.drawer(Items).delete([item.id]) == 0
     assert store.last_change() == 3
 
 
@@ -242,8 +246,8 @@ def test_a_put_of_several_is_all_or_nothing(store: Store, broken: Draft) -> None
     writes = [prepare(replace(TEA, key="a")), prepare(replace(TEA, key="b", body="new"), 1)]
     bad = replace(prepare(replace(broken, body="fine"), 0), draft=broken)
     with pytest.raises(Exception, match=r"surrogate|version"):
-        store.put([*writes, bad])
-    assert store.item("note", "", "a") is None
+        store.drawer(Items).put([*writes, bad])
+    assert store.drawer(Items).find("note", "", "a") is None
     assert log(store) == [("put", 1, 1)]
     assert store.check() == []
     assert put(store, replace(TEA, key="a"))[0].version == 1
@@ -252,7 +256,7 @@ def test_a_put_of_several_is_all_or_nothing(store: Store, broken: Draft) -> None
 def test_a_batch_may_write_one_item_twice(store: Store) -> None:
     first, second = put(store, TEA, replace(TEA, body="second"))
     assert first.id == second.id
-    assert store.items([first.id], body=True)[0].body == "second"
+    assert store.drawer(Items).get([first.id], body=True)[0].body == "second"
     assert [change.version for change in store.changes(0, 9)] == [1, 2]
 
 
@@ -260,7 +264,7 @@ def test_a_scan_walks_everything_in_bounded_steps(store: Store) -> None:
     put(store, *(replace(TEA, key=str(n), parent="even" if n % 2 == 0 else "odd") for n in range(9)))
     seen: list[str] = []
     after = 0
-    while page := store.scan(Filter(parents=("even",)), after=after, limit=2, body=True):
+    while page := store.drawer(Listing).scan(Filter(parents=("even",)), after=after, limit=2, body=True):
         assert len(page) <= 2
         assert all(item.body == TEA.body for item in page)
         seen += [item.key for item in page]
@@ -270,24 +274,24 @@ def test_a_scan_walks_everything_in_bounded_steps(store: Store) -> None:
 
 def test_counts_and_parents_count_what_is_there(store: Store) -> None:
     a, *_ = put(store, *(Draft("document", str(n), parent=f"p{n % 2}", body="x") for n in range(5)), TEA)
-    assert store.counts() == {"document": 5, "note": 1}
-    assert store.parents("document") == {"p0": 3, "p1": 2}
-    assert store.chunk_total() == 6
-    store.delete([a.id])
-    assert store.counts()["document"] == 4
-    assert store.parents("nothing") == {}
+    assert store.drawer(Listing).counts() == {"document": 5, "note": 1}
+    assert store.drawer(Listing).parents("document") == {"p0": 3, "p1": 2}
+    assert store.drawer(Chunks).total() == 6
+    store.drawer(Items).delete([a.id])
+    assert store.drawer(Listing).counts()["document"] == 4
+    assert store.drawer(Listing).parents("nothing") == {}
 
 
 def test_items_come_in_the_order_asked_for(store: Store) -> None:
     ids = [item.id for item in put(store, *(replace(TEA, key=str(n)) for n in range(3)))]
-    assert [item.id for item in store.items([ids[2], 99, ids[0], ids[2]])] == [ids[2], ids[0], ids[2]]
+    assert [item.id for item in store.drawer(Items).get([ids[2], 99, ids[0], ids[2]])] == [ids[2], ids[0], ids[2]]
 
 
 def test_a_name_shared_by_two_parents_needs_its_parent(store: Store) -> None:
     put(store, replace(TEA, parent="a"), replace(TEA, parent="b"))
     with pytest.raises(NotFound, match="More than one"):
-        store.item("note", None, "tea")
-    found = store.item("note", "a", "tea")
+        store.drawer(Items).find("note", None, "tea")
+    found = store.drawer(Items).find("note", "a", "tea")
     assert found is not None
     assert found.parent == "a"
 
@@ -312,7 +316,7 @@ def test_what_returned_is_there_after_reopening(store: Store, backend: str, tmp_
     put(store, TEA)
     store.close()
     again = open_store(backend, tmp_path)
-    assert [item.key for item in again.scan(Filter())] == ["tea"]
+    assert [item.key for item in again.drawer(Listing).scan(Filter())] == ["tea"]
     again.close()
 
 
@@ -330,11 +334,11 @@ def test_after_any_writes_the_store_is_sound_and_the_log_says_what_happened(
                 put(store, Draft("note", name, body=body))
                 logged += expected.get(name) != body
                 expected[name] = body
-            elif found := store.item("note", "", name):
-                store.delete([found.id])
+            elif found := store.drawer(Items).find("note", "", name):
+                store.drawer(Items).delete([found.id])
                 logged += 1
                 del expected[name]
-        assert {item.key: item.body for item in store.scan(Filter(), body=True)} == expected
+        assert {item.key: item.body for item in store.drawer(Listing).scan(Filter(), body=True)} == expected
         assert [change.seq for change in store.changes(0, 100)] == list(range(1, logged + 1))
         assert store.check() == []
     finally:
@@ -350,13 +354,15 @@ def test_many_writes_at_once_leave_what_they_leave_one_by_one(
     together = open_store(backend, tmp_path_factory.mktemp("together"))
     apart = open_store(backend, tmp_path_factory.mktemp("apart"))
     try:
-        made = [item.id for item in together.put(writes)]
-        assert made == [item.id for write in writes for item in apart.put([write])]
+        made = [item.id for item in together.drawer(Items).put(writes)]
+        assert made == [item.id for write in writes for item in apart.drawer(Items).put([write])]
         assert log(together) == log(apart)
-        for found, expected in zip(together.items(made, body=True), apart.items(made, body=True), strict=True):
+        for found, expected in zip(
+            together.drawer(Items).get(made, body=True), apart.drawer(Items).get(made, body=True), strict=True
+        ):
             times = {"created_at": expected.created_at, "updated_at": expected.updated_at}
             assert replace(found, **times) == expected
-            assert together.chunks_of(found.id) == apart.chunks_of(found.id)
+            assert together.drawer(Chunks).of(found.id) == apart.drawer(Chunks).of(found.id)
         assert together.check() == []
     finally:
         together.close()
@@ -367,6 +373,6 @@ def test_a_write_that_expects_another_version_takes_those_before_it_along(store:
     put(store, TEA)
     writes = [prepare(replace(TEA, key="new")), prepare(replace(TEA, body="Cold."), expected_version=7)]
     with pytest.raises(VersionConflict):
-        store.put(writes)
-    assert store.item("note", "", "new") is None
+        store.drawer(Items).put(writes)
+    assert store.drawer(Items).find("note", "", "new") is None
     assert log(store) == [("put", 1, 1)]

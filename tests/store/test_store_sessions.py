@@ -23,6 +23,8 @@ from hypothesis import strategies as st
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, parse_uri
 from commonplace.store.base import Store
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.session_marks import MOST_LISTS, MOST_QUERIES, Returned, SessionList, SessionMarks, SessionRow
 from kit.answers import present
 from opening import OPENED, open_store, place_of
@@ -250,11 +252,13 @@ def test_addresses_become_ids(store: Store) -> None:
         Draft("message", "tea", parent="c1"),
         Draft("conversation", "c1"),
     ]
-    items = store.put([prepare(draft) for draft in drafts])
+    items = store.drawer(Items).put([prepare(draft) for draft in drafts])
     for item in items:
         parts = parse_uri(item.uri)
         assert parts is not None
-        assert set(store.ids_of([parts])) == {other.id for other in items if other.uri == item.uri}
+        assert set(store.drawer(Listing).ids_of([parts])) == {other.id for other in items if other.uri == item.uri}
     everything = [parts for item in items if (parts := parse_uri(item.uri))]
-    assert sorted(store.ids_of([*everything, ("note", None, "gone"), ("note", "", "tea")])) == [i.id for i in items]
-    assert store.ids_of([]) == []
+    assert sorted(store.drawer(Listing).ids_of([*everything, ("note", None, "gone"), ("note", "", "tea")])) == [
+        i.id for i in items
+    ]
+    assert store.drawer(Listing).ids_of([]) == []

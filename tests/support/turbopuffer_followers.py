@@ -10,6 +10,7 @@ from commonplace.index.turbopuffer.remote_index import TurbopufferIndex
 from commonplace.index.turbopuffer.service_settings import Naming, service
 from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.library import Library
+from commonplace.store.stored_settings import StoredSettings
 
 
 class Late(TurbopufferWire):
@@ -28,7 +29,7 @@ class Late(TurbopufferWire):
 
 def second(library: Library, folder: Path, wire: TurbopufferWire | None = None) -> TurbopufferIndex:
     """The index of another server that follows the same log, with a ledger of its own."""
-    identity = str(library.store.setting("identity"))
+    identity = str(library.store.drawer(StoredSettings).get("identity"))
     naming = Naming(library.settings.turbopuffer_prefix, library.folder.name, identity)
     return TurbopufferIndex(
         folder,

@@ -17,6 +17,7 @@ from commonplace.kinds.memories.entry import Image, New, Revision
 from commonplace.library import Library
 from commonplace.settings import Settings
 from commonplace.store.attachments import Attachments
+from commonplace.store.listing import Listing
 from commonplace.web.deletions import MOST, Deletions
 from commonplace.web.frame import Download, Redirect, Sheet, StoredFile, rendered
 
@@ -116,7 +117,7 @@ def test_a_form_with_a_mistake_comes_back_as_typed_with_what_is_wrong(form: dict
     assert 'aria-describedby="new-problem"' in page
     assert 'id="new-problem" role="alert"' in page
     assert shown.beside["typed"]["text"] == form["text"]
-    assert library.store.counts().get("memory", 0) == 0
+    assert library.store.drawer(Listing).counts().get("memory", 0) == 0
 
 
 def test_a_correction_keeps_what_was_before_and_shows_the_difference(library: Library) -> None:
@@ -194,10 +195,10 @@ def test_many_are_deleted_only_after_their_number_was_confirmed(library: Library
     assert (asked.record["count"], asked.title) == (3, "Delete 3 memories?")
     page = rendered(asked, visit(library, "/memories"))
     assert '<button class="main" name="confirmed" value="3">Delete 3 memories</button>' in page
-    assert library.store.counts()["memory"] == 8
+    assert library.store.drawer(Listing).counts()["memory"] == 8
     done = post(library, "/memories/delete", number=chosen, confirmed="3")
     assert "n=3" in done.location
-    assert library.store.counts()["memory"] == 5
+    assert library.store.drawer(Listing).counts()["memory"] == 5
 
 
 def test_all_that_match_are_counted_again_before_they_go(library: Library) -> None:
@@ -232,7 +233,7 @@ def test_the_latest_deletions_can_be_undone(library: Library) -> None:
     assert names[0] not in deletions
     assert not deletions.undo(names[0])
     assert all(deletions.undo(name) for name in names[1:])
-    assert library.store.counts()["memory"] == MOST
+    assert library.store.drawer(Listing).counts()["memory"] == MOST
 
 
 def test_an_export_has_what_the_filter_shows_and_can_be_imported(library: Library, tmp_path: Path) -> None:

@@ -43,6 +43,9 @@ from commonplace.kinds.documents.packages.package_sync import SyncOptions, SyncR
 from commonplace.kinds.documents.packages.source import read_source, without_credentials
 from commonplace.kinds.documents.visible import Visible
 from commonplace.library import Library
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 
 _FORCE = click.option("--force", is_flag=True, help="Replace what is there.")
 _NO_EMBED = click.option(
@@ -167,7 +170,7 @@ def remove(workplace: Workplace, alias: str, everywhere: bool, and_drop: bool) -
             raise InvalidInput(
                 f"The documents of {alias} are those of the folder {holding.folder}. Remove that instead."
             )
-        count = library.store.parents("document").get(holding.declared.key, 0) if and_drop else 0
+        count = library.store.drawer(Listing).parents("document").get(holding.declared.key, 0) if and_drop else 0
         if not workplace.dry:
             with collection_lock(library.folder, str(folder / FILE)):
                 withdraw(folder, alias)
@@ -185,7 +188,7 @@ def _drop_left(workplace: Workplace, library: Library, id: str, key: str, and_dr
         raise InvalidInput(
             f"{id} is not declared here any more, but its documents are still there. Repeat with --drop to delete them."
         )
-    count = library.store.parents("document").get(key, 0)
+    count = library.store.drawer(Listing).parents("document").get(key, 0)
     if not workplace.dry:
         drop(_keeping(library), key)
     workplace.say(
@@ -198,7 +201,9 @@ def _remove_folder(workplace: Workplace, library: Library, alias: str, folder: P
     inside = folder != workplace.settings.home
     if inside and any(each.alias == alias for each in declarations(workplace.settings.home, "global")):
         raise NotFound(f"{folder / FILE} has no {alias}, but your own declarations have. Repeat with --global.")
-    if library.store.item("collection", "", alias, body=False) is None:  # what is removed is named to the letter
+    if (
+        library.store.drawer(Items).find("collection", "", alias, body=False) is None
+    ):  # what is removed is named to the letter
         raise no_collection(library, alias, "`", Command("collections list"), "` names them.")
     library.folders.get(alias)
     what = f"{alias} is a folder that was added with `{ours('add')}`."
@@ -209,7 +214,7 @@ def _remove_folder(workplace: Workplace, library: Library, alias: str, folder: P
             f"{what} Removing it deletes its documents from the library; the files in the folder stay. "
             "Repeat with --drop to do so."
         )
-    count = library.store.parents("document").get(alias, 0)
+    count = library.store.drawer(Listing).parents("document").get(alias, 0)
     if not workplace.dry:
         library.folders.remove(alias)
     workplace.say(
@@ -249,7 +254,7 @@ def sync(
             with progress_bar("Indexing") as progress:
                 library.lexical.catch_up(progress)
         _report(workplace, outcomes, {"dryRun": workplace.dry, "collections": [each.record() for each in outcomes]})
-        if not (no_embed or workplace.dry) and library.store.chunk_total():
+        if not (no_embed or workplace.dry) and library.store.drawer(Chunks).total():
             _embed(library)
     return int(any(each.error is not None or (strict and each.failed) for each in outcomes))
 

@@ -15,11 +15,12 @@ from commonplace.kinds.documents.packages.package_sync import SyncOptions, SyncT
 from commonplace.library import Library
 from commonplace.model import Item
 from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 
 
 def print_list(library: Library, found: list[Holding], left: Mapping[str, Item], *, as_json: bool) -> None:
     """Print every alias with its source, documents and status; then documents that no alias stands for."""
-    counts = library.store.parents("document")
+    counts = library.store.drawer(Listing).parents("document")
     items = {item.key: item for item in library.store.drawer(Items).collections()}
     records = [_record(library, each, counts.get(each.declared.key, 0), items) for each in found]
     others = [_left(id, item, counts[item.key]) for id, item in left.items()]

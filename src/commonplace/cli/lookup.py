@@ -31,7 +31,12 @@ from commonplace.kinds.documents.locating import (
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page
 from commonplace.models import STATIC, catalog, find
+from commonplace.profiles.commonplace.browsing import BROWSE
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.text.text_lines import split_lines
+from commonplace.tools.tool import Call
 
 if TYPE_CHECKING:
     from commonplace.ingest.switching import Switch
@@ -190,14 +195,14 @@ def _unknown(library: Library, page: Page, filter: Filter) -> list[str]:
 def _in_any_case(library: Library, name: str) -> str:
     """Return a collection's own spelling of a name, unless something is stored under this very name."""
     called = collection_called(library, name)
-    if called is None or called == name or any(name in library.store.parents(kind) for kind in SCHEMES):
+    if called is None or called == name or any(name in library.store.drawer(Listing).parents(kind) for kind in SCHEMES):
         return name
     return called
 
 
 def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
     """Return the keys of packages by alias; empty if every name is a folder's own."""
-    if all(library.store.item("collection", "", name, body=False) for name in names):
+    if all(library.store.drawer(Items).find("collection", "", name, body=False) for name in names):
         return {}
     from commonplace.kinds.documents.packages.declarations import (
         declared,  # reads declarations, which few searches need
@@ -209,8 +214,8 @@ def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
 
 def _check_collections(library: Library, names: Sequence[str]) -> None:
     """Raise NotFound for a name that is no collection and that nothing is stored under."""
-    unknown = [name for name in names if library.store.item("collection", "", name, body=False) is None]
-    there = set().union(*map(library.store.parents, SCHEMES)) if unknown else ()
+    unknown = [name for name in names if library.store.drawer(Items).find("collection", "", name, body=False) is None]
+    there = set().union(*map(library.store.drawer(Listing).parents, SCHEMES)) if unknown else ()
     for name in unknown:
         if not name or name not in there:
             raise no_collection(library, name, "`", Command("collections list"), "` names them.")
@@ -280,7 +285,7 @@ def get(library: Library, uri: str, section: str | None, first: int, lines: int 
 def _part(library: Library, item: Item, name: str) -> str:
     """Return the text of a section, or of a passage by its number. Raise NotFound."""
     if chunk := CHUNK.match(name):
-        chunks = library.store.chunks_of(item.id)
+        chunks = library.store.drawer(Chunks).of(item.id)
         if int(chunk[1]) < len(chunks):
             return chunks[int(chunk[1])].text
     return library.section(item.uri, name)
@@ -320,9 +325,6 @@ def browse(library: Library, at: str, limit: int, as_json: bool) -> None:
 
     What a line begins with is what the next `browse` takes, and what `get` takes of an item.
     """
-    from commonplace.profiles.commonplace.browsing import BROWSE  # the profile, of which a search needs nothing
-    from commonplace.tools.tool import Call
-
     call = Call(library)
     page: Any = BROWSE.call(call, {"at": at, "limit": limit})
     entries = page["entries"]

@@ -22,6 +22,7 @@ from commonplace.search.question import Kind, Search
 from commonplace.search.question import Question as Typed
 from commonplace.search.rerank import allowed
 from commonplace.settings import Settings
+from commonplace.store.items import Items
 
 Measured = Literal["lexical", "semantic", "hybrid", "expand", "rerank", "full"]
 """A way to ask: by words, by meaning, by both; by both with more of what the best have, with a second look at
@@ -137,7 +138,7 @@ def _hybrid(library: Library, mode: Measured, text: str, keep: Filter) -> list[s
     searches = tuple(Search(kind, text) for kind in _KINDS[mode])
     question = Typed(searches, replace(keep, kinds=("note",)), plain=True, limit=DEPTH, rerank=mode == "rerank")
     hits = library.hybrid.find(question).hits
-    keys = {item.id: item.key for item in library.store.items([hit.item_id for hit in hits])}
+    keys = {item.id: item.key for item in library.store.drawer(Items).get([hit.item_id for hit in hits])}
     return [keys[hit.item_id] for hit in hits]
 
 

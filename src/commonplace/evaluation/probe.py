@@ -18,6 +18,9 @@ from commonplace.errors import InvalidInput
 from commonplace.evaluation.judged import JudgedCollection, JudgedDocument, JudgedQuestion
 from commonplace.model import Filter
 from commonplace.store.base import Store
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.text.analyze import UNSPACED
 
 FEWEST = 20
@@ -70,11 +73,11 @@ def sample_texts(store: Store, most: int) -> list[str]:
 
 def _sample(store: Store, most: int) -> list[_Passage]:
     """Return passages of evenly spaced items, and as many of each as it takes, evenly spaced too."""
-    ids = store.select(Filter())
+    ids = store.drawer(Listing).select(Filter())
     each = ceil(most / max(1, len(ids)))
     passages = []
-    for item in store.items([int(ids[place]) for place in _spaced(len(ids), most)]):
-        chunks = [chunk for chunk in store.chunks_of(item.id) if chunk.text.strip()]
+    for item in store.drawer(Items).get([int(ids[place]) for place in _spaced(len(ids), most)]):
+        chunks = [chunk for chunk in store.drawer(Chunks).of(item.id) if chunk.text.strip()]
         passages += [
             _Passage(str(chunks[place].id), item.title, chunks[place].text) for place in _spaced(len(chunks), each)
         ]

@@ -15,6 +15,8 @@ from commonplace.ingest.suited import first_choice
 from commonplace.models.providers.endpoint import is_provided
 from commonplace.settings import Settings
 from commonplace.store.base import Store
+from commonplace.store.embeddings import Embeddings
+from commonplace.store.items import Items
 from commonplace.store.rows import Model
 
 WALKED = 500
@@ -49,7 +51,7 @@ class AutomaticVectors:
         """
         changes = self._store.changes(after, most)
         ids = sorted({change.item_id for change in changes if change.op == "put"})
-        item_ids = [item.id for item in self._store.items(ids) if item.kind not in without] if ids else []
+        item_ids = [item.id for item in self._store.drawer(Items).get(ids) if item.kind not in without] if ids else []
         return item_ids, changes[-1].seq if changes else after
 
     def fill(self, model: Model | None, progress: Progress | None = None) -> int:
@@ -65,7 +67,7 @@ class AutomaticVectors:
                 break
             if ids:
                 model = model or self._embedding.first_model()
-                pending = self._store.lacking(model, ids)
+                pending = self._store.drawer(Embeddings).lacking(model, ids)
                 for start in range(0, len(pending), BATCH):
                     step = pending[start : start + BATCH]
                     done += self._embedding.embed_chunks(model, step)
@@ -136,7 +138,7 @@ class OnWrite:
             self._one.release()
 
     def _embed_few(self, model: Model, ids: list[int], deadline: float) -> None:
-        pending = self._store.lacking(model, ids)
+        pending = self._store.drawer(Embeddings).lacking(model, ids)
         if len(pending) > self._most:
             return
         for start in range(0, len(pending), STEP):

@@ -13,7 +13,9 @@ from commonplace.errors import CommonplaceError, StorageBroken, StorageFull
 from commonplace.ingest.embedding import BATCH, Embedding
 from commonplace.model import Chunk, Filter
 from commonplace.store.base import Store
+from commonplace.store.embeddings import Embeddings
 from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.rows import Model
 
 log = logging.getLogger(__name__)
@@ -90,14 +92,14 @@ class _Run:
     def run(self, anew: bool) -> EmbedOutcome:
         model = self._embedding.first_model()
         filter = Filter(kinds=("document",), parents=self._collections)
-        item_ids = self._store.select(filter).tolist()
+        item_ids = self._store.drawer(Listing).select(filter).tolist()
         pending = item_ids if anew else self._pending(model, item_ids)
         sizes, limits = self._store.drawer(Items).body_sizes(pending), self._limits
         for batch in batches(pending, lambda item: sizes.get(item, 0), most=limits.documents, most_size=limits.bytes):
             if anew:  # batch by batch, so that a run that ends early has lost nothing it did not come to
-                self._store.drop_vectors(model.id, batch)
+                self._store.drawer(Embeddings).drop(model.id, batch)
             before = self._outcome.documents
-            if not self._embed(model, self._store.lacking(model, batch), len(pending)):
+            if not self._embed(model, self._store.drawer(Embeddings).lacking(model, batch), len(pending)):
                 break
             self._outcome.documents = before + len(batch)
         if self._outcome.complete and not self._collections:
@@ -109,7 +111,7 @@ class _Run:
     def _pending(self, model: Model, item_ids: Sequence[int]) -> list[int]:
         pending: list[int] = []
         for start in range(0, len(item_ids), _LOOKED_AT):
-            lacking = self._store.lacking(model, item_ids[start : start + _LOOKED_AT])
+            lacking = self._store.drawer(Embeddings).lacking(model, item_ids[start : start + _LOOKED_AT])
             pending += dict.fromkeys(chunk.item_id for chunk in lacking)
         return pending
 

@@ -20,13 +20,18 @@ from commonplace.ingest.library_status import Coverage
 from commonplace.ingest.model_vectors import MOST_WALKED, Backlog, StoredVectors
 from commonplace.ingest.prepare import RULES, embedded_text, vector_key
 from commonplace.ingest.suited import first_choice
-from commonplace.model import JSON, Chunk, Filter, fingerprint, item_of
+from commonplace.model import JSON, Chunk, Filter, fingerprint
 from commonplace.models import check_model, open_embedder
 from commonplace.models.hurry import hurried
 from commonplace.models.roles import Embedder
 from commonplace.settings import BadSetting, Settings
 from commonplace.store.base import Store
+from commonplace.store.chunks import Chunks
+from commonplace.store.embeddings import Embeddings
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.rows import Model, Passage
+from commonplace.store.stored_settings import StoredSettings
 
 Progress = Callable[[int, int], None]
 """Called with (done, total)."""
@@ -58,6 +63,7 @@ class Embedding:
     def __init__(self, store: Store, folder: Path, settings: Settings, make: MakeVectors | None = None) -> None:
         """Take `make` as what makes an index of vectors, where it is not the local one."""
         self._store, self._folder, self._settings = store, folder, settings
+        self._vectors, self._kept = store.drawer(Embeddings), store.drawer(StoredSettings)
         self._make: MakeVectors = make or VectorIndex
         self._opened: tuple[tuple[str, Embedder], ...] = ()
         self._index: tuple[str, NearIndex] | None = None
@@ -68,18 +74,18 @@ class Embedding:
     @property
     def chosen(self) -> str | None:
         """Return the model this library's vectors are made with; None before the first embedding."""
-        name = self._store.setting(_SERVING)
+        name = self._kept.get(_SERVING)
         return str(name) if name else None
 
     @property
     def is_settled(self) -> bool:
         """Return whether somebody has chosen the model, so that none takes its place unasked."""
-        return bool(self._settings.model) or self._store.setting(_BY_HAND) is True
+        return bool(self._settings.model) or self._kept.get(_BY_HAND) is True
 
     @property
     def next(self) -> Next | None:
         """Return the model this library is on its way to; None where it stays with the one it has."""
-        record = self._store.setting(_NEXT)
+        record = self._kept.get(_NEXT)
         return Next(str(record["name"]), str(record["fingerprint"])) if isinstance(record, dict) else None
 
     def embedder(self) -> Embedder:
@@ -127,7 +133,7 @@ class Embedding:
             embedder = self.open(chosen) if chosen else None
         except NotFound as gone:  # it was there when it was chosen
             raise Unavailable(str(gone)) from gone
-        model = self._store.model(vector_fingerprint(embedder)) if embedder else None
+        model = self._vectors.model(vector_fingerprint(embedder)) if embedder else None
         if embedder is None or model is None:
             return None
         last = self._store.last_change()
@@ -204,7 +210,7 @@ class Embedding:
     def mean_of(self, *item_ids: int) -> NDArray[np.float32] | None:
         """Return the mean direction of the vectors of an item, or of several together; None where there are none."""
         model = self._model()
-        _, vectors = self._store.vectors_of(model.id, item_ids) if model else (None, np.empty((0, 0), np.float16))
+        _, vectors = self._vectors.vectors_of(model.id, item_ids) if model else (None, np.empty((0, 0), np.float16))
         if not len(vectors):
             return None
         mean = vectors.astype(np.float32).mean(axis=0)
@@ -213,7 +219,7 @@ class Embedding:
     def embed_items(self, item_ids: Sequence[int], *, most: int, seconds: float) -> set[int]:
         """Make vectors that these items lack, within bounds. Return the items that have all of theirs now."""
         model = self._model() or self.first_model()
-        pending = self._store.lacking(model, item_ids)
+        pending = self._vectors.lacking(model, item_ids)
         began = time.monotonic()
         deadline, done, size = began + seconds, 0, BATCH
         while done < min(most, len(pending)) and began < deadline:
@@ -235,14 +241,14 @@ class Embedding:
         """Return the model of the vectors to come. The first to be chosen stays chosen."""
         if self.chosen is None:
             vector_fingerprint(self._open_first())  # refuses a model that is not there before anybody counts on it
-            self._store.settle(_SERVING, first_choice(self._store, self._settings))
+            self._kept.settle(_SERVING, first_choice(self._store, self._settings))
             if self._settings.model:
-                self._store.set_setting(_BY_HAND, True)
+                self._kept.set(_BY_HAND, True)
         return self.model_for(self.embedder())
 
     def model_for(self, embedder: Embedder) -> Model:
         """Return the row that an embedder's vectors are kept under."""
-        return self._store.add_model(vector_fingerprint(embedder), embedder.name, embedder.dims)
+        return self._vectors.add_model(vector_fingerprint(embedder), embedder.name, embedder.dims)
 
     def embed_all(self, progress: Progress | None = None) -> int:
         """Do as `embed` does, for a caller that has the lock already."""
@@ -254,11 +260,11 @@ class Embedding:
 
     def fill(self, model: Model, progress: Progress | None = None) -> int:
         """Make every vector that a model lacks, and return how many. Each step is kept as soon as it is made."""
-        total = self._store.chunk_total() - self._store.embedded_total(model.id)
+        total = self._store.drawer(Chunks).total() - self._vectors.total(model.id)
         done, reached = 0, model.position
         try:
             while True:
-                pending, following = self._store.unembedded(model, reached, BATCH)
+                pending, following = self._vectors.unembedded(model, reached, BATCH)
                 done += self.embed_chunks(model, pending) if pending else 0
                 reached = following
                 if not pending:
@@ -268,29 +274,29 @@ class Embedding:
                     progress(min(done, total), total)
         finally:
             if reached != model.position:  # who goes on need not walk there again
-                self._store.set_position(model, reached)
+                self._vectors.set_position(model, reached)
         return done
 
     def note_next(self, coming: Next | None) -> None:
         """Remember which model is to take the place of the one that answers, for `fill` to be gone on with."""
         record: JSON = {"name": coming.name, "fingerprint": coming.fingerprint} if coming else None
-        self._store.set_setting(_NEXT, record)
+        self._kept.set(_NEXT, record)
 
     def put_in_place(self, name: str, model: Model, *, by_hand: bool) -> None:
         """Answer with this model from now on, in every process. Its index is made first, so that no search waits."""
         self._vector_index(model).catch_up()
         with self._store.transaction():
-            self._store.set_setting(_SERVING, name)
-            self._store.set_setting(_NEXT, None)
+            self._kept.set(_SERVING, name)
+            self._kept.set(_NEXT, None)
             if by_hand:
-                self._store.set_setting(_BY_HAND, True)
+                self._kept.set(_BY_HAND, True)
 
     def _embed_kind(self, kind: str, progress: Progress | None) -> int:
         model, filter = self.first_model(), Filter(kinds=(kind,))
-        done, after, walked, total = 0, 0, 0, len(self._store.select(filter))
-        while items := self._store.scan(filter, after=after, limit=BATCH):
+        done, after, walked, total = 0, 0, 0, len(self._store.drawer(Listing).select(filter))
+        while items := self._store.drawer(Listing).scan(filter, after=after, limit=BATCH):
             after, walked = items[-1].id, walked + len(items)
-            pending = self._store.lacking(model, [item.id for item in items])
+            pending = self._vectors.lacking(model, [item.id for item in items])
             for start in range(0, len(pending), BATCH):
                 done += self.embed_chunks(model, pending[start : start + BATCH])
             if progress:
@@ -316,7 +322,7 @@ class Embedding:
                 return  # a provider that is late or gone: what has vectors is searched, the rest waits
         self._backlog.note_empty(model, reached)
         if reached - model.position > MOST_WALKED:
-            self._store.set_position(model, reached)
+            self._vectors.set_position(model, reached)
 
     def embed_chunks(self, model: Model, chunks: Sequence[Chunk]) -> int:
         """Make the vectors of some passages and keep them. Return how many passages there were.
@@ -324,16 +330,14 @@ class Embedding:
         A passage that was renamed or removed since it was read is left out: its key may be that of another item by now,
         of a moved file for instance, whose vector would be made of other words for good.
         """
-        titles = {item.id: item.title for item in self._store.items([item_of(chunk.id) for chunk in chunks])}
+        titles = {item.id: item.title for item in self._store.drawer(Items).get([chunk.item_id for chunk in chunks])}
         texts = [embedded_text(titles.get(chunk.item_id, ""), chunk.headings, chunk.text) for chunk in chunks]
         pairs = list(zip(chunks, texts, strict=True))
         gone = self._gone([chunk for chunk, text in pairs if vector_key(text) != chunk.vector_key])
         text_by_key = {chunk.vector_key: text for chunk, text in pairs if chunk.id not in gone}
         if text_by_key:
             vectors = self._maker(model).embed_passages(list(text_by_key.values())).astype(np.float16)
-            self._store.add_vectors(
-                model, [(key, one.tobytes()) for key, one in zip(text_by_key, vectors, strict=True)]
-            )
+            self._vectors.add(model, [(key, one.tobytes()) for key, one in zip(text_by_key, vectors, strict=True)])
         return len(chunks)
 
     def _gone(self, chunks: Sequence[Chunk]) -> set[int]:
@@ -341,7 +345,7 @@ class Embedding:
 
         A key that has stayed is one that older rules gave.
         """
-        keys = {chunk.id: chunk.vector_key for chunk in self._store.chunks([chunk.id for chunk in chunks])}
+        keys = {chunk.id: chunk.vector_key for chunk in self._store.drawer(Chunks).get([chunk.id for chunk in chunks])}
         return {chunk.id for chunk in chunks if keys.get(chunk.id) != chunk.vector_key}
 
     def _maker(self, model: Model) -> Embedder:
@@ -357,33 +361,29 @@ class Embedding:
     def _model(self) -> Model | None:
         if self.chosen is None:
             return None
-        return self._store.model(vector_fingerprint(self.embedder()))
+        return self._vectors.model(vector_fingerprint(self.embedder()))
 
     def serving(self) -> Model | None:
         """Return the model of the vectors that are there, also where its files are not."""
         try:
             return self._model()
         except (Unavailable, NotFound):
-            coming = self.next
-            return next(
-                (model for model in self._store.models() if not coming or coming.fingerprint != model.fingerprint), None
-            )
+            coming = self.next.fingerprint if self.next else None
+            return next((model for model in self._vectors.models() if model.fingerprint != coming), None)
 
     def _vector_index(self, model: Model) -> NearIndex:
-        opened = self._index
-        if opened is None or opened[0] != model.fingerprint:
+        if self._index is None or self._index[0] != model.fingerprint:
             folder = self._folder / f"vectors-{model.fingerprint[:8]}"
             source = StoredVectors(self._store, model.id, model.dims)
-            opened = model.fingerprint, self._make(folder, source, model.dims, model.fingerprint)
-            self._index = opened
-        return opened[1]
+            self._index = model.fingerprint, self._make(folder, source, model.dims, model.fingerprint)
+        return self._index[1]
 
     def drop_others(self, serving: Model) -> None:
         """Forget the vectors of every other model, but for those that are on their way to take its place."""
         coming = self.next
-        for model in self._store.models():
+        for model in self._vectors.models():
             if model.id != serving.id and not (coming and coming.fingerprint == model.fingerprint):
-                self._store.drop_model(model.id)
+                self._vectors.drop_model(model.id)
                 shutil.rmtree(self._folder / f"vectors-{model.fingerprint[:8]}", ignore_errors=True)
 
 

@@ -11,7 +11,9 @@ from commonplace.index.scope import Ids
 from commonplace.ingest.library_status import Coverage
 from commonplace.model import Change, Chunk
 from commonplace.store.base import Store
+from commonplace.store.chunks import Chunks
 from commonplace.store.embeddings import Embeddings
+from commonplace.store.items import Items
 from commonplace.store.rows import Model
 
 MOST_WALKED = 1000
@@ -31,7 +33,7 @@ class StoredVectors:
         return self._store.changes(after, limit)
 
     def vectors_of(self, item_ids: Sequence[int]) -> tuple[Ids, NDArray[np.float16]]:
-        ids, vectors = self._store.vectors_of(self._model_id, item_ids)
+        ids, vectors = self._store.drawer(Embeddings).vectors_of(self._model_id, item_ids)
         return ids, vectors if len(ids) else vectors.reshape(0, self._dims)
 
 
@@ -45,11 +47,11 @@ class Backlog:
 
     def coverage(self, name: str | None, model: Model | None) -> Coverage:
         """Return how many passages have a vector of the model, which is called `name`."""
-        total = self._store.chunk_total()
+        total = self._store.drawer(Chunks).total()
         if model is None:
             return Coverage(name, 0, total)
         chunks = self._recent(model)
-        embedded = self._store.embedded_total(model.id) if chunks is None else max(0, total - len(chunks))
+        embedded = self._store.drawer(Embeddings).total(model.id) if chunks is None else max(0, total - len(chunks))
         return Coverage(name, embedded, total)
 
     def documents(self, model: Model | None, parents: Sequence[str] = ()) -> int:
@@ -57,12 +59,12 @@ class Backlog:
         chunks = self._recent(model) if model else None
         if chunks is None:
             return self._store.drawer(Embeddings).documents_lacking(model.id if model else None, parents)
-        items = self._store.items(sorted({chunk.item_id for chunk in chunks}))
+        items = self._store.drawer(Items).get(sorted({chunk.item_id for chunk in chunks}))
         return sum(item.kind == "document" and (not parents or item.parent in parents) for item in items)
 
     def chunks(self, model: Model, most: int) -> tuple[list[Chunk], int]:
         """Return at most `most` passages without a vector, and the change up to which they were looked for."""
-        return self._store.unembedded(model, self._reached(model), most)
+        return self._store.drawer(Embeddings).unembedded(model, self._reached(model), most)
 
     def is_empty(self, model: Model) -> bool:
         """Return whether every passage has a vector of the model."""
@@ -86,7 +88,7 @@ class Backlog:
         """
         if self._store.last_change() - model.position > MOST_WALKED:
             return None
-        pending, _ = self._store.unembedded(model, model.position, MOST_WALKED + 1)
+        pending, _ = self._store.drawer(Embeddings).unembedded(model, model.position, MOST_WALKED + 1)
         return pending if len(pending) <= MOST_WALKED else None
 
     def _reached(self, model: Model) -> int:

@@ -8,6 +8,7 @@ from commonplace.model import Filter
 from commonplace.models import DEFAULT, MULTILINGUAL, STATIC, catalog, find
 from commonplace.settings import Settings
 from commonplace.store.base import Store
+from commonplace.store.listing import Listing
 
 _PLACES, _AT_EACH = 8, 25
 """The number of places where a library is looked into, and of items at each: enough to tell a majority."""
@@ -20,7 +21,7 @@ def languages(store: Store) -> Counter[str]:
     end = max((change.item_id for change in store.changes(store.last_change() - _NEWEST, _NEWEST)), default=0)
     ids: set[int] = set()
     for place in range(_PLACES):
-        ids |= {item.id for item in store.scan(Filter(), after=end * place // _PLACES, limit=_AT_EACH)}
+        ids |= {item.id for item in store.drawer(Listing).scan(Filter(), after=end * place // _PLACES, limit=_AT_EACH)}
     counts: Counter[str] = Counter()
     for item in store.indexed(sorted(ids)):
         counts[item.language] += max(1, len(item.chunks))

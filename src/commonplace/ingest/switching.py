@@ -14,6 +14,8 @@ from commonplace.ingest.automatic import AutomaticVectors
 from commonplace.ingest.embedding import Embedding, Next, Progress, vector_fingerprint
 from commonplace.ingest.library_status import Coverage
 from commonplace.store.base import Store
+from commonplace.store.chunks import Chunks
+from commonplace.store.embeddings import Embeddings
 from commonplace.store.rows import Model
 
 _ROW = 100
@@ -62,10 +64,10 @@ class Switch:
         return serving is not None and serving.fingerprint != vector_fingerprint(self._embedder)
 
     def cost(self) -> Cost:
-        serving, total = self._serving(), self._store.chunk_total()
-        model = self._store.model(vector_fingerprint(self._embedder))
-        embedded = self._store.embedded_total(model.id) if model else 0
-        old = self._store.embedded_total(serving.id) * _bytes(serving.dims) if serving else 0
+        serving, total = self._serving(), self._store.drawer(Chunks).total()
+        model = self._store.drawer(Embeddings).model(vector_fingerprint(self._embedder))
+        embedded = self._store.drawer(Embeddings).total(model.id) if model else 0
+        old = self._store.drawer(Embeddings).total(serving.id) * _bytes(serving.dims) if serving else 0
         folder = self._embedding.folder
         free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
         return Cost(total - embedded, embedded, (total - embedded) * _bytes(self._embedder.dims), old, free)
@@ -91,7 +93,7 @@ class Switch:
 
     def _serving(self) -> Model | None:
         serving = self._embedding.serving()
-        return serving if serving and self._store.embedded_total(serving.id) else None
+        return serving if serving and self._store.drawer(Embeddings).total(serving.id) else None
 
 
 def switching(store: Store, embedding: Embedding) -> Coverage | None:
@@ -99,8 +101,8 @@ def switching(store: Store, embedding: Embedding) -> Coverage | None:
     coming = embedding.next
     if coming is None:
         return None
-    model = store.model(coming.fingerprint)
-    return Coverage(coming.name, store.embedded_total(model.id) if model else 0, store.chunk_total())
+    model = store.drawer(Embeddings).model(coming.fingerprint)
+    return Coverage(coming.name, store.drawer(Embeddings).total(model.id) if model else 0, store.drawer(Chunks).total())
 
 
 def _bytes(dims: int) -> int:

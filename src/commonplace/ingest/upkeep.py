@@ -21,6 +21,7 @@ from commonplace.ingest.suited import best_here, languages, pulled_betters
 from commonplace.ingest.switching import Switch
 from commonplace.settings import Settings
 from commonplace.store.base import Store
+from commonplace.store.embeddings import Embeddings
 
 log = logging.getLogger(__name__)
 
@@ -204,7 +205,7 @@ def clean(store: Store, folder: Path, embedding: Embedding) -> Rubbish:
 
 
 def _caches(store: Store, folder: Path, indexes: Path) -> list[Path]:
-    names = {f"vectors-{model.fingerprint[:8]}" for model in store.models()}
+    names = {f"vectors-{model.fingerprint[:8]}" for model in store.drawer(Embeddings).models()}
     stale = [path for path in folder.glob("index-*") if path != indexes]
     stale += [path for path in indexes.glob("vectors-*") if path.name not in names]
     return stale + list(folder.glob(f"*{PART_SUFFIX}"))

@@ -12,6 +12,7 @@ import numpy as np
 from commonplace.index.scope import Ids
 from commonplace.model import JSON
 from commonplace.store.base import Store
+from commonplace.store.stored_settings import StoredSettings
 
 
 class Hiding(NamedTuple):
@@ -32,7 +33,7 @@ def hidden_items(store: Store, kinds: Collection[str]) -> Ids | None:
     hidden: Iterable[Ids] = (
         _function(hiding.items)(store, state)
         for hiding in HIDING
-        if (not kinds or hiding.kind in kinds) and (state := store.setting(hiding.setting))
+        if (not kinds or hiding.kind in kinds) and (state := store.drawer(StoredSettings).get(hiding.setting))
     )
     items = None
     for one in hidden:

@@ -37,6 +37,7 @@ from commonplace.search.rerank import FusedLook, Meaning, SecondLook, time_for
 from commonplace.search.scale import CLOSE, NOT_CLOSE, TELLS, highest
 from commonplace.store.base import Store
 from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.text.terms import Term, query_terms
 
 LEAST_DOCUMENTS = 100
@@ -243,7 +244,7 @@ class _HybridSearch:
             self._meaning = Meaning(meanings.semantic, vectors[0])
         weights = [meanings.weight(task.meaning, self._languages) for task in tasks]
         self._nearness = max(self._nearness, *weights)
-        everything = self._engine.store.select(self._question.filter)
+        everything = self._engine.store.drawer(Listing).select(self._question.filter)
         return [
             meanings.find(vector, task.scope, everything, self._reader.passages(), alike=True)
             if task.search.kind == "hyde"

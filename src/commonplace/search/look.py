@@ -18,6 +18,7 @@ from commonplace.search.request import Request
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag, micros
 from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.outdated import Outdated
 from commonplace.text.glob_patterns import folded_path
 
@@ -44,7 +45,7 @@ class Scopes:
                 without = hidden if without is None else np.union1d(without, hidden)
         if not filter:
             return Scope(without=without)
-        items = self._store.select(filter) if filter.where or filter.entries or filter.paths else None
+        items = self._store.drawer(Listing).select(filter) if filter.where or filter.entries or filter.paths else None
         if items is not None:  # the store has applied the whole filter, not only the part an index cannot
             return Scope(items=items, without=without)
         return replace(scope_of(filter), without=without)
@@ -57,7 +58,7 @@ class Scopes:
             return None
         change, log, kept = self._store.last_change(), self._store.log, self._let_through
         if kept is None or kept[:3] != (change, log, filter):
-            kept = self._let_through = (change, log, filter, self._store.select(filter))
+            kept = self._let_through = (change, log, filter, self._store.drawer(Listing).select(filter))
         return kept[3]
 
     def replaced(self, filter: Filter) -> Sequence[int]:
@@ -86,7 +87,11 @@ class Scopes:
             folder for folder in self._store.drawer(Items).collections() if folder.fields.get("included") is False
         ]
         names = tuple(folder.key for folder in folders if folded_path(folder.key) not in named)
-        return self._store.select(Filter(kinds=("document",), parents=names)) if names else np.empty(0, np.int64)
+        return (
+            self._store.drawer(Listing).select(Filter(kinds=("document",), parents=names))
+            if names
+            else np.empty(0, np.int64)
+        )
 
 
 class Look:

@@ -46,6 +46,7 @@ from commonplace.search.rerank import CANDIDATES, RerankCandidates, RerankQuery,
 from commonplace.search.scale import NO_SCALE
 from commonplace.search.widen import READ, Widened, why_not, widened
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 from commonplace.store.messages import Messages
 
 T = TypeVar("T")
@@ -175,7 +176,7 @@ class Pipeline:
 
     def _related(self, item: Item, messages: Sequence[int], request: Request, look: Look) -> Page:
         stages = Stages()
-        texts = [item, *(self._store.items(messages, body=True) if messages else ())]
+        texts = [item, *(self._store.drawer(Items).get(messages, body=True) if messages else ())]
         plan = plan_telling("\n".join(f"{text.title}\n{text.body or ''}" for text in texts), look.words)
         lexical = LexicalLeg(look.words, plan, look.scope(request))
         vector = self._vector_leg_of([text.id for text in texts], request, look, stages)

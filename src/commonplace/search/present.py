@@ -11,7 +11,9 @@ from commonplace.model import JSON, Chunk, Hit, Item, item_of
 from commonplace.search.ranking import Ranking, as_shown
 from commonplace.search.request import Request
 from commonplace.store.base import Store
+from commonplace.store.chunks import Chunks
 from commonplace.store.hanging import headings_at
+from commonplace.store.items import Items
 from commonplace.store.messages import Messages
 from commonplace.text.matches import Matcher
 from commonplace.text.quote import Quote, headings_over, quote
@@ -52,8 +54,8 @@ class Presenter:
     def __init__(self, store: Store, answers: Sequence[RankedRows]) -> None:
         self._store = store
         wanted = list(dict.fromkeys(chunk for answer in answers for chunk in answer.chunks))
-        self._chunks = {chunk.id: chunk for chunk in store.chunks(wanted)}
-        self._items = {item.id: item for item in store.items(list(dict.fromkeys(map(item_of, wanted))))}
+        self._chunks = {chunk.id: chunk for chunk in store.drawer(Chunks).get(wanted)}
+        self._items = {item.id: item for item in store.drawer(Items).get(list(dict.fromkeys(map(item_of, wanted))))}
         talks = [item.key for item in self._items.values() if item.kind == "conversation"]
         self._openings = store.drawer(Messages).openings(talks) if talks else {}
 

@@ -22,6 +22,8 @@ from commonplace.search.engine import within
 from commonplace.search.lists import Listed, NamesOf, best_of
 from commonplace.search.request import Parsed
 from commonplace.store.base import Store
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
 from commonplace.text.terms import Term, query_terms
 from commonplace.text.token_estimates import reach
 
@@ -289,8 +291,8 @@ def _passage(lists: Sequence[RankedList], fused: Fused) -> int:
 
 def passages_to_rerank(store: Store, hits: Sequence[PlacedHit]) -> list[str]:
     """Return what a reranker reads of each hit: where the passage stands, then what it says."""
-    chunks = {chunk.id: chunk for chunk in store.chunks([hit.chunk_id for hit in hits])}
-    titles = {item.id: item.title for item in store.items([hit.item_id for hit in hits])}
+    chunks = {chunk.id: chunk for chunk in store.drawer(Chunks).get([hit.chunk_id for hit in hits])}
+    titles = {item.id: item.title for item in store.drawer(Items).get([hit.item_id for hit in hits])}
     texts = []
     for hit in hits:
         chunk = chunks.get(hit.chunk_id)

@@ -34,6 +34,8 @@ from commonplace.search.rerank_features import (
     read,
 )
 from commonplace.store.base import Store
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
 
 Floats = NDArray[np.float32]
 
@@ -132,8 +134,8 @@ class SecondLook:
 
 def passages_of(store: Store, chunks: Sequence[int], language: str) -> Iterator[Candidate]:
     """Yield passages as they are read, up to the first that was deleted a moment ago."""
-    texts = {chunk.id: chunk for chunk in store.chunks(chunks)}
-    items = {item.id: item for item in store.items([chunk >> CHUNK_BITS for chunk in chunks])}
+    texts = {chunk.id: chunk for chunk in store.drawer(Chunks).get(chunks)}
+    items = {item.id: item for item in store.drawer(Items).get([chunk >> CHUNK_BITS for chunk in chunks])}
     for identity in chunks:
         chunk, item = texts.get(identity), items.get(identity >> CHUNK_BITS)
         if chunk is None or item is None:

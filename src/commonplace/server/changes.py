@@ -25,6 +25,7 @@ from commonplace.errors import CommonplaceError
 from commonplace.kinds.tables import LISTED
 from commonplace.library import Library
 from commonplace.server.libraries import Libraries
+from commonplace.store.stored_settings import StoredSettings
 from commonplace.tools.profile import ListName, Lists, Profile
 
 log = logging.getLogger(__name__)
@@ -137,7 +138,7 @@ class _Watch:
 
     def _look(self, library: Library) -> list[ListName]:
         """Return the lists that changed since the last look. The log tells first whether anything can have."""
-        number = (library.store.last_change(), int(library.store.setting(LISTED) or 0))
+        number = (library.store.last_change(), int(library.store.drawer(StoredSettings).get(LISTED) or 0))
         if number == self._number:
             return []
         now = {name: fingerprint(library) for name, fingerprint in self._lists.items()}

@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from commonplace.errors import CommonplaceError
 from commonplace.server.service import Service
+from commonplace.store.job_queue import JobQueue
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
@@ -58,7 +59,7 @@ class _State(Collector):
         for library in self._service.libraries.opened():
             libraries += 1
             try:
-                status, waiting = library.status(), library.store.job_total()
+                status, waiting = library.status(), library.store.drawer(JobQueue).total()
             except CommonplaceError:  # such as a file that is damaged or gone: the others are told of all the same
                 if self._service.settings.store:
                     raise  # all are in one database, and each would wait for it in vain

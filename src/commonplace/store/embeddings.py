@@ -161,7 +161,7 @@ class Embeddings(Drawer):
         self._db.run(query, {"seq": seq, "model": model.id})
 
     @reads
-    def of(self, model_id: int, item_ids: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+    def vectors_of(self, model_id: int, item_ids: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
         """Return the chunk ids of these items that have a vector of a model, and the vectors, one to a row."""
         rows = self._db.all(_VECTORS_OF, {"model": model_id, **_listed(item_ids)})
         places = {item_id: place for place, item_id in enumerate(item_ids)}

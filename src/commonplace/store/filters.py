@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 from commonplace.errors import InvalidInput
-from commonplace.model import JSON
+from commonplace.model import JSON, Filter
 from commonplace.text.glob_patterns import folded_path, place_matcher
 from commonplace.text.normal import normalized
 
@@ -42,6 +42,8 @@ def fold_tag(tag: str) -> str:
 
 Fields = Mapping[tuple[str, ...], int]
 """The metadata paths whose values of memory entries are indexed, by what the index knows them by."""
+CompileFilter = Callable[[Filter, Fields], Compiled]
+"""A function that returns a filter as SQL of one database: a boolean expression over `items`, and its values."""
 
 
 def in_place(pattern: str, path: str) -> bool:

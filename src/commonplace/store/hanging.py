@@ -16,9 +16,11 @@ from commonplace.store.rows import NumberedWrite
 from commonplace.store.session import D, Drawer, StoreSession
 
 OUTLINES = "commonplace.kinds.documents.outlines:Outlines"
+NAMES = "commonplace.store.lasting_names:LastingNames"
 HANGING: Mapping[str, tuple[str, ...]] = {
     "document": (OUTLINES, "commonplace.kinds.documents.document_names:DocumentNames"),
     "memory": ("commonplace.store.metadata_index:MetadataIndex", "commonplace.kinds.memories.drawer:EntryRows"),
+    **dict.fromkeys(("note", "media", "conversation", "character", "prompt"), (NAMES,)),
 }
 """The drawers that hang on items of each kind, as `module:class`, in the order in which they are told."""
 
@@ -51,7 +53,7 @@ class Hanging(Drawer):
 
 def hanging_on(session: StoreSession, kind: str) -> list[Hanging]:
     """Return the drawers that hang on items of a kind."""
-    return [*(session.drawer(loaded(name)) for name in HANGING.get(kind, ())), *session.hooks.get(kind, ())]
+    return [session.drawer(loaded(name)) for name in HANGING.get(kind, ())]
 
 
 @cache

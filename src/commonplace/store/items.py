@@ -79,7 +79,7 @@ _DROP_PASSAGES = Tuned(
                returning vector_key""",
     postgres="delete from chunks where item_id in each(:ids int) returning vector_key",
 )
-_HELD_BY_NAME = ("records", "cues", "import_sources", "node_places")
+_HELD_BY_NAME = ("cues", "import_sources", "node_places")
 """Tables whose rows go with an item by triggers on SQLite."""
 
 Address = tuple[str, str, str]
@@ -120,7 +120,7 @@ class Items(Drawer):
     @reads
     def collections(self) -> list[Item]:
         """Return the items that are collections of documents, sorted by key."""
-        return self._load("kind = 'collection' order by key", {})
+        return self.matching("kind = 'collection' order by key", {})
 
     @reads
     def files(self, item_ids: Sequence[int]) -> dict[int, str]:
@@ -230,7 +230,7 @@ class Items(Drawer):
     def _known(self, writes: Sequence[Write]) -> dict[Address, Item | None]:
         """Return the items at the addresses of writes, None where there is none, in one look."""
         places = [(write.draft.kind, write.draft.parent, write.draft.key) for write in writes]
-        items = self._load(self._db.tuned(_AT_ADDRESSES), self._addressed(places)) if places else []
+        items = self.matching(self._db.tuned(_AT_ADDRESSES), self._addressed(places)) if places else []
         return dict.fromkeys(places) | {(item.kind, item.parent, item.key): item for item in items}
 
     def _addressed(self, places: Sequence[Address]) -> Values:
@@ -346,10 +346,10 @@ class Items(Drawer):
     def _find(self, kind: str, parent: str | None, key: str, *, body: bool = False) -> Item | None:
         values: dict[str, Any] = {"kind": kind, "key": key}
         if parent is None:
-            items = self._load(self._db.tuned(_CALLED), values, body=body)
+            items = self.matching(self._db.tuned(_CALLED), values, body=body)
         else:
             values |= {"parent": parent, "address": fingerprint(kind, parent, key)}
-            items = self._load(self._db.tuned(_AT_ADDRESS), values, body=body)
+            items = self.matching(self._db.tuned(_AT_ADDRESS), values, body=body)
         if len(items) > 1:
             raise NotFound(f'More than one {kind} is called "{key}". Name its parent too.')
         return items[0] if items else None
@@ -358,11 +358,12 @@ class Items(Drawer):
         """Return the items of ids in their order, in one statement; with at most `most` characters of their bodies."""
         if not item_ids:
             return []
-        items = self._load("id in each(:ids int)", {"ids": item_ids}, body=body, most=most)
+        items = self.matching("id in each(:ids int)", {"ids": item_ids}, body=body, most=most)
         items_by_id = {item.id: item for item in items}
         return [items_by_id[item_id] for item_id in item_ids if item_id in items_by_id]
 
-    def _load(self, where: str, values: Values, *, body: bool = False, most: int = WHOLE_BODY) -> list[Item]:
+    def matching(self, where: str, values: Values, *, body: bool = False, most: int = WHOLE_BODY) -> list[Item]:
+        """Return the items that a condition in SQL selects. Belongs into a read or a write."""
         start = "body" if most == WHOLE_BODY else f"substr(body, 1, {int(most)})"
         text = f"coalesce((select {start} from bodies where item_id = items.id), '')" if body else "null"
         rows = self._db.all(f"select {self._db.tuned(_TAGS)}, {text}, {ITEM_COLUMNS} from items where {where}", values)

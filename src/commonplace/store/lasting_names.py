@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import uuid4
 
+from commonplace.model import Item
 from commonplace.store.dialect import Tuned
 from commonplace.store.filters import fold_value
-from commonplace.store.session import Drawer, reads, writes
+from commonplace.store.hanging import Hanging
+from commonplace.store.rows import NumberedWrite
+from commonplace.store.session import reads, writes
 
 _NAMED = Tuned(
     sqlite="select item_id from records where kind = :kind and folded = :folded order by item_id",
@@ -22,8 +26,11 @@ _TITLES = Tuned(
 )
 
 
-class LastingNames(Drawer):
-    """A row per note, medium, conversation, character and prompt, and the last number of each kind."""
+class LastingNames(Hanging):
+    """A row per note, medium, conversation, character and prompt, and the last number of each kind.
+
+    On SQLite triggers keep the rows.
+    """
 
     @reads
     def uids(self, item_ids: Sequence[int]) -> dict[int, str]:
@@ -70,3 +77,26 @@ class LastingNames(Drawer):
                on conflict key(kind) do update set last = greatest(counters.last, excluded.last)""",
             {"kind": kind, "number": number},
         )
+
+    def added(self, writes: Sequence[NumberedWrite]) -> None:
+        """Give new items a UUID, and the title that they are found by."""
+        if self._db.dialect == "postgres":
+            self._db.run_all(
+                "insert into records (item_id, kind, uid, folded) values (:item, :kind, :uid, :folded)",
+                [
+                    (item_id, write.draft.kind, str(uuid4()), fold_value(write.draft.title))
+                    for item_id, _, write in writes
+                ],
+            )
+
+    def changed(self, old: Item, write: NumberedWrite) -> None:
+        """Store another title of an item."""
+        title = write.write.draft.title
+        if self._db.dialect == "postgres" and title != old.title:
+            values = {"folded": fold_value(title), "item": old.id}
+            self._db.run("update records set folded = :folded where item_id = :item", values)
+
+    def removed(self, item_ids: Sequence[int]) -> None:
+        """Remove the rows of items that go."""
+        if self._db.dialect == "postgres":
+            self._db.run("delete from records where item_id in each(:ids int)", {"ids": item_ids})

@@ -54,9 +54,6 @@ NOTHING: Values = {}
 class StoreSession(Protocol):
     """One space of a database, for any number of threads. Each has its own transaction."""
 
-    hooks: dict[str, list[Any]]
-    """What hangs on items of a kind whose rows are in no drawer yet."""
-
     @property
     def dialect(self) -> Literal["sqlite", "postgres"]: ...
 

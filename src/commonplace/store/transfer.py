@@ -10,6 +10,7 @@ from uuid import uuid4
 from commonplace.errors import Busy, Command
 from commonplace.model import JSON
 from commonplace.store.base import Store
+from commonplace.store.stored_settings import StoredSettings
 
 MIGRATION = "migration"
 """Name of the setting in which a space that is being filled, or was, notes with what and how far."""
@@ -84,7 +85,7 @@ class Side(Protocol):
 
 def migration_mark(store: Store) -> dict[str, Any] | None:
     """Return what a store has noted of being filled; None where it never was."""
-    value = store.setting(MIGRATION)
+    value = store.drawer(StoredSettings).get(MIGRATION)
     return value if isinstance(value, dict) else None
 
 
@@ -98,5 +99,5 @@ def check_alone(side: Side, rows: int, mark: dict[str, Any]) -> None:
 def complete(store: Store, mark: JSON) -> None:
     """Store a mark and a new identity: an index that followed the other store is never taken for one of this."""
     with store.transaction():
-        store.set_setting("identity", uuid4().hex[:12])
-        store.set_setting(MIGRATION, mark)
+        store.drawer(StoredSettings).set("identity", uuid4().hex[:12])
+        store.drawer(StoredSettings).set(MIGRATION, mark)

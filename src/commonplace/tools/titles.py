@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commonplace.model import Hit, Item
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.text.token_estimates import safe_cut
 
 if TYPE_CHECKING:
@@ -30,14 +32,14 @@ def titled(space: Space, hits: Sequence[Hit]) -> Sequence[Hit]:
 def conversations(space: Space, keys: Iterable[str]) -> dict[str, str]:
     """Return the titles of conversations by key."""
     addresses = [("conversation", "", key) for key in dict.fromkeys(keys)]
-    ids = space.store.ids_of(addresses) if addresses else []
-    return {item.key: item.title for item in space.store.items(ids)} if ids else {}
+    ids = space.store.drawer(Listing).ids_of(addresses) if addresses else []
+    return {item.key: item.title for item in space.store.drawer(Items).get(ids)} if ids else {}
 
 
 def beginnings(space: Space, items: Iterable[Item]) -> dict[int, str]:
     """Return the beginnings of the items without a title, by id."""
     ids = [item.id for item in items if not item.title]
-    return {item.id: _beginning(item) for item in space.store.heads(ids, 2 * _NAME)} if ids else {}
+    return {item.id: _beginning(item) for item in space.store.drawer(Items).heads(ids, 2 * _NAME)} if ids else {}
 
 
 def _beginning(item: Item) -> str:

@@ -12,6 +12,7 @@ from commonplace.exchange import import_lines, lines_of
 from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.memories import Memories
 from commonplace.space import Space
+from commonplace.store.items import Items
 
 MOST = 20
 """Deletions that can be undone."""
@@ -58,7 +59,9 @@ class Deletions:
         """Return what is needed to store items again; nothing where that is too much."""
         lines, size = list[str](), 0
         for start in range(0, len(item_ids), _BATCH):
-            for line in lines_of(self._store, self._store.items(item_ids[start : start + _BATCH], body=True)):
+            for line in lines_of(
+                self._store, self._store.drawer(Items).get(item_ids[start : start + _BATCH], body=True)
+            ):
                 lines.append(line)
                 size += len(line)
             if size > MOST_CHARS:

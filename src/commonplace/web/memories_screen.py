@@ -17,6 +17,8 @@ from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.entry import Entry
 from commonplace.library import Library
 from commonplace.model import JSON, Entries, Filter
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.outdated import Outdated
 from commonplace.text.token_estimates import safe_cut
 from commonplace.tools.arguments import moment
@@ -79,7 +81,7 @@ class MemoryFilter:
             created_to=moment("to", get("to", ""), end=True) if get("to") else None,
             entries=Entries(source=source, superseded=state in ("replaced", "all")),
         )
-        ids = library.store.select(filter)
+        ids = library.store.drawer(Listing).select(filter)
         if state == "expiring":
             soon = int((datetime.now(UTC) + SOON).timestamp() * 1_000_000)
             return np.intersect1d(ids, np.array(library.store.drawer(Outdated).expired(soon), np.int64))
@@ -100,7 +102,7 @@ def memories(library: Library, visit: Visit) -> Sheet:
     more = len(older) > len(shown)
     record: dict[str, JSON] = {
         "total": len(ids),
-        "kept": library.store.counts().get("memory", 0),
+        "kept": library.store.drawer(Listing).counts().get("memory", 0),
         "filter": wanted.values,
         "memories": [row_of(entry) for entry in entries],
         "facets": _facets(library, wanted, entries),
@@ -155,7 +157,7 @@ def export(library: Library, visit: Visit) -> Answer:
 
 def _lines(library: Library, ids: Sequence[int]) -> Iterator[str]:
     for start in range(0, len(ids), _BATCH):
-        yield from lines_of(library.store, library.store.items(ids[start : start + _BATCH], body=True))
+        yield from lines_of(library.store, library.store.drawer(Items).get(ids[start : start + _BATCH], body=True))
 
 
 # deleting

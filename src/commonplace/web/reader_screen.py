@@ -21,6 +21,8 @@ from commonplace.profiles.commonplace.browsing import collection_names
 from commonplace.search.plan import plan_lexical
 from commonplace.search.request import parse
 from commonplace.space import Space
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.text.matches import Matcher
 from commonplace.text.outline import Heading, contents
 from commonplace.tools.titles import beginnings, titled
@@ -165,7 +167,9 @@ def _shown(library: Library, item: Item, visit: Visit, form: str = "") -> Sheet:
     text = visit.query.get("q", "").strip()
     if text:
         html, marks = prose.with_marks(html, _finder(library, text))
-    names = collection_names(library, library.store.parents("document")) if item.kind == "document" else {}
+    names = (
+        collection_names(library, library.store.drawer(Listing).parents("document")) if item.kind == "document" else {}
+    )
     title = item.title or beginnings(library, [item]).get(item.id, item.key)
     record: dict[str, JSON] = {
         "uri": item.uri,
@@ -235,7 +239,11 @@ def _links(library: Library, item: Item, links: Iterable[str]) -> dict[str, str]
         return {}
     paths = {link: prose.path_of(link, item.key) for link in links}
     addresses = [("document", item.parent, path) for path in paths.values() if path]
-    found = {other.key for other in library.store.items(library.store.ids_of(addresses))} if addresses else set()
+    found = (
+        {other.key for other in library.store.drawer(Items).get(library.store.drawer(Listing).ids_of(addresses))}
+        if addresses
+        else set()
+    )
     return {link: item_path(uri_of("document", item.parent, path)) for link, path in paths.items() if path in found}
 
 

@@ -17,6 +17,8 @@ from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Item, Mode,
 from commonplace.profiles.commonplace.browsing import collection_names
 from commonplace.profiles.commonplace.search_tools import by_words_only
 from commonplace.search.request import Parsed, parse
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.rows import Moment
 from commonplace.tools.arguments import moment
 from commonplace.tools.budget import make_cursor, read_cursor
@@ -87,7 +89,7 @@ def search(library: Library, visit: Visit) -> Sheet:
         explain=True,
     )
     hits, parsed = titled(library, page.hits), parse(asked.text)
-    names = collection_names(library, library.store.parents("document"))
+    names = collection_names(library, library.store.drawer(Listing).parents("document"))
     results = [_result(hit, parsed, names, asked.text) for hit in hits]
     notes = [*page.notes, *(by_words_only(library, page) if asked.mode == "auto" else ())]
     following = passed.and_then([hit.item.id for hit in page.hits])
@@ -116,7 +118,7 @@ def live(library: Library, visit: Visit) -> Sheet:
     letters = sum(map(str.isalnum, text))
     mode: Mode = "lexical" if letters < FEWEST_LETTERS else "auto"
     page = library.search(text, mode=mode, limit=LIVE_HITS, snippet_length=120)
-    names = collection_names(library, library.store.parents("document"))
+    names = collection_names(library, library.store.drawer(Listing).parents("document"))
     results = [_brief(hit, names, text) for hit in titled(library, page.hits)]
     return Sheet("live.html", text, {"query": text, "results": results, "all": with_query("/", q=text)})
 
@@ -172,10 +174,10 @@ def _filtered(library: Library, asked: AskedSearch) -> Sheet:
     if asked.cursor and not (number + created).isdigit():
         raise InvalidInput("This page of the list cannot be found. Begin with the first.")
     after = Moment(int(number), int(created)) if asked.cursor else None
-    moments = library.store.newest(_filter(asked), limit=HITS + 1, after=after)
+    moments = library.store.drawer(Listing).newest(_filter(asked), limit=HITS + 1, after=after)
     shown = moments[:HITS]
-    names = collection_names(library, library.store.parents("document"))
-    items = {item.id: item for item in library.store.items([moment.item_id for moment in shown])}
+    names = collection_names(library, library.store.drawer(Listing).parents("document"))
+    items = {item.id: item for item in library.store.drawer(Items).get([moment.item_id for moment in shown])}
     ordered = [items[moment.item_id] for moment in shown if moment.item_id in items]
     more = len(moments) > len(shown)
     cursor = f"{shown[-1].item_id}-{shown[-1].created_at}" if more else ""
@@ -274,7 +276,7 @@ def _active(asked: AskedSearch, names: dict[str, str]) -> list[dict[str, str]]:
 
 def _facets(library: Library, page: Page, asked: AskedSearch, names: dict[str, str]) -> list[dict[str, JSON]]:
     """Return what the results can be narrowed to, counted over the best of them."""
-    items = library.store.items(page.items[:_MOST_COUNTED])
+    items = library.store.drawer(Items).get(page.items[:_MOST_COUNTED])
     given, now = asked.filters, datetime.now(UTC)
     kinds = Counter(item.kind for item in items)
     parents = Counter(item.parent for item in items if item.kind in ("document", "memory") and item.parent)
@@ -363,7 +365,7 @@ def _recent(library: Library, counts: dict[str, int], names: dict[str, str]) -> 
     """Return the items that were changed last, of any kind."""
     store = library.store
     ids = [item_id for kind in _KINDS if counts.get(kind) for item_id in store.drawer(Records).latest(kind, RECENT)]
-    latest = sorted(store.items(ids), key=lambda item: item.updated_at, reverse=True)[:RECENT]
+    latest = sorted(store.drawer(Items).get(ids), key=lambda item: item.updated_at, reverse=True)[:RECENT]
     return _listed(library, latest, names)
 
 

@@ -12,6 +12,7 @@ from commonplace.kinds.documents.folders.locks import last_look
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.profiles.commonplace.browsing import collection_names
+from commonplace.store.listing import Listing
 from commonplace.web.frame import Answer, Redirect, Sheet
 from commonplace.web.page_jobs import Progress, Work
 from commonplace.web.paths import with_query
@@ -45,7 +46,7 @@ def sources(library: Library, visit: Visit) -> Sheet:
 
 
 def _sources(library: Library, visit: Visit, problem: str = "", status: int = 200) -> Sheet:
-    counts = library.store.parents("document")
+    counts = library.store.drawer(Listing).parents("document")
     folders = library.folders.all()
     known = {folder.name for folder in folders}
     names = collection_names(library, counts)
@@ -81,7 +82,7 @@ def source(library: Library, visit: Visit) -> Sheet:
 
 
 def _source(library: Library, visit: Visit, folder: Collection, problem: str = "") -> Sheet:
-    documents = library.store.parents("document").get(folder.name, 0)
+    documents = library.store.drawer(Listing).parents("document").get(folder.name, 0)
     lacking = library.embedding.documents_lacking([folder.name])
     job = _job(visit, folder.name)
     record: dict[str, JSON] = {

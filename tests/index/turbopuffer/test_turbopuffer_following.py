@@ -27,6 +27,8 @@ from commonplace.index.turbopuffer import send as turbopuffer_send
 from commonplace.index.turbopuffer import wire as turbopuffer_wire
 from commonplace.library import Library
 from commonplace.model import Draft
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from opening import library_settings, serving_index, space_of
 from strategies import drafts
 from support.turbopuffer_server import TurbopufferServer
@@ -386,7 +388,7 @@ def test_after_any_writes_and_faults_the_service_has_what_a_rebuild_would_send(
             if step == "put":
                 library.put(replace(given, kind="note", parent=""))
             elif step == "delete":
-                library.store.delete(library.store.ids_of([("note", "", given)]))
+                library.store.drawer(Items).delete(library.store.drawer(Listing).ids_of([("note", "", given)]))
             elif step == "embed":
                 library.embed()
             elif step == "fault":

@@ -17,6 +17,7 @@ import pytest
 from commonplace.index.turbopuffer.remote_index import TurbopufferIndex
 from commonplace.library import Library, restore
 from commonplace.model import Draft
+from commonplace.store.embeddings import Embeddings
 from opening import library_settings, serving_index, space_of
 from postgres_server import LIBRARY_CONNECTIONS, postgres
 from support.turbopuffer_followers import Late, second
@@ -194,8 +195,8 @@ def test_vectors_of_another_model_are_in_namespaces_of_their_own_until_the_store
     library.put(TEA)
     level(library)
     (before,) = server.rows()
-    first = library.store.models()[0]
-    other = library.store.add_model("another", "another", 4)
+    first = library.store.drawer(Embeddings).models()[0]
+    other = library.store.drawer(Embeddings).add_model("another", "another", 4)
     index = library.lexical
     assert isinstance(index, TurbopufferIndex)
     index.use("another", 4)
@@ -205,7 +206,7 @@ def test_vectors_of_another_model_are_in_namespaces_of_their_own_until_the_store
     index.use(first.fingerprint, first.dims)
     assert index.catch_up() == library.store.last_change()
     assert len(server.rows()) == 2
-    library.store.drop_model(other.id)
+    library.store.drawer(Embeddings).drop_model(other.id)
     index.drop_left()
     assert list(server.rows()) == [before]
     assert uris(library, "oolong") == ["notes://tea"]

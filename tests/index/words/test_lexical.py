@@ -30,6 +30,8 @@ from commonplace.index.words.lexical_index import LexicalIndex
 from commonplace.index.words.snapshot import committed_segments, engine
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from opening import library_settings
 from strategies import WORDS
 from unprivileged import unprivileged
@@ -178,7 +180,7 @@ def test_the_position_is_not_alone_where_the_first_of_a_large_segment_have_nothi
     library.put_many(Draft("note", str(n), body=f"tea number{n}") for n in range(9))
     library.search("tea")
     if last == "deletions":
-        library.store.delete(library.store.select(Filter())[:5].tolist())
+        library.store.drawer(Items).delete(library.store.drawer(Listing).select(Filter())[:5].tolist())
     else:
         library.put(Draft("note", "0"))
     assert len(uris(library, "tea")) == (4 if last == "deletions" else 8)
@@ -298,7 +300,13 @@ def test_after_any_writes_the_index_answers_as_a_rebuilt_one(
                 present.remove(key)
             else:
                 library.search(text)
-        words = sorted({word for item in library.store.scan(Filter(), body=True) for word in (item.body or "").split()})
+        words = sorted(
+            {
+                word
+                for item in library.store.drawer(Listing).scan(Filter(), body=True)
+                for word in (item.body or "").split()
+            }
+        )
         before = [sorted(uris(library, word)) for word in words]
         library.rebuild()
         assert before == [sorted(uris(library, word)) for word in words]

@@ -20,6 +20,7 @@ from commonplace.kinds.documents.folders.library_folders import Report
 from commonplace.library import Library
 from commonplace.model import Condition, Filter, Hit, Item
 from commonplace.profiles.commonplace.search_tools import SEARCH
+from commonplace.store.chunks import Chunks
 from commonplace.tools.tool import Call
 
 LOCKS = """---
@@ -101,7 +102,7 @@ def test_what_is_a_time(matter: str, created: datetime | None, metadata: dict[st
 
 def test_front_matter_is_neither_snippet_nor_embedded_but_its_words_are_found(library: Library, root: Path) -> None:
     read(library, root, LOCKS)
-    (chunk,) = library.store.chunks_of(item(library).id)
+    (chunk,) = library.store.drawer(Chunks).of(item(library).id)
     assert chunk.text == "# Locks\n\nLeases last thirty seconds. #ops/locks\n"
     assert (chunk.line_start, chunk.line_end, chunk.headings) == (13, 15, ("Locks",))
     for query in ("zebra", '"zebra lease"', "infra", "leases", "status done"):
@@ -114,7 +115,7 @@ def test_front_matter_is_neither_snippet_nor_embedded_but_its_words_are_found(li
 
 def test_the_words_of_front_matter_count_once_in_a_long_file(library: Library, root: Path) -> None:
     read(library, root, LOCKS + "\n" + "A sentence about nothing much at all.\n" * 600)
-    chunks = library.store.chunks_of(item(library).id)
+    chunks = library.store.drawer(Chunks).of(item(library).id)
     assert len(chunks) > 3
     assert not any("zebra" in chunk.text for chunk in chunks)
     body = item(library).body or ""
@@ -187,7 +188,7 @@ def test_front_matter_that_cannot_be_read_is_a_note_and_the_file_is_read_without
     assert path == "locks.md"
     assert note.startswith("its front matter says nothing: ")
     assert (item(library).tags, item(library).metadata) == (("sea",), {})
-    (chunk,) = library.store.chunks_of(item(library).id)
+    (chunk,) = library.store.drawer(Chunks).of(item(library).id)
     assert chunk.text == "Kelp here. #sea\n"
     assert len(found(library, "zebra")) == len(found(library, "kelp")) == 1
 
@@ -197,7 +198,7 @@ def test_what_stands_between_two_rules_and_is_no_front_matter_is_text(library: L
     text = text.replace(", and: more", "")
     report = read(library, root, text)
     assert report.warnings == []
-    (chunk,) = library.store.chunks_of(item(library).id)
+    (chunk,) = library.store.drawer(Chunks).of(item(library).id)
     assert chunk.text == text
 
 

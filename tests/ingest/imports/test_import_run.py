@@ -33,6 +33,7 @@ from commonplace.kinds.knowledge.media import TranscriptRequest, transcript
 from commonplace.kinds.knowledge.records import RecordOutcome, References, put_record, records
 from commonplace.model import Item
 from commonplace.store import SqliteStore
+from commonplace.store.items import Items
 from opening import open_store
 from unprivileged import unprivileged
 
@@ -599,7 +600,7 @@ def test_what_a_transcript_writes_is_imported_again(store: SqliteStore, said: li
         for start, length, lines, who in sorted(said, key=lambda cue: cue[0])
     ]
     put_record(store, {"kind": "media", "id": "talk", "title": "Talk", "media_type": "video", "cues": cues})
-    item = store.item("media", "", "talk")
+    item = store.drawer(Items).find("media", "", "talk")
     assert item is not None
     written = str(transcript(store, item, TranscriptRequest("vtt")).content)
     assert [cue.shown() for cue in parse_vtt(written, Remarks("a.vtt"))] == cues

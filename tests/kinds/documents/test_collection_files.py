@@ -11,7 +11,9 @@ from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.model import Draft
 from commonplace.store.base import Store
+from commonplace.store.embeddings import Embeddings
 from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.rows import FileRecord, FolderChange, FolderResult, Write
 
 
@@ -86,8 +88,8 @@ def test_times_sizes_and_inodes_of_any_size_are_kept(store: Store) -> None:
 
 
 def test_a_collection_is_renamed_with_all_that_hangs_on_it(store: Store) -> None:
-    store.put([prepare(Draft("collection", "notes", title="notes", fields={"root": "/x"}))])
-    store.put([prepare(Draft("note", "n", parent="notes", body="a note in a notebook of that name"))])
+    store.drawer(Items).put([prepare(Draft("collection", "notes", title="notes", fields={"root": "/x"}))])
+    store.drawer(Items).put([prepare(Draft("note", "n", parent="notes", body="a note in a notebook of that name"))])
     store.drawer(CollectionFiles).change(change([write("a"), write("b", parent="notes")]))
     before = store.last_change()
     store.drawer(CollectionFiles).rename("notes", "papers")
@@ -98,7 +100,7 @@ def test_a_collection_is_renamed_with_all_that_hangs_on_it(store: Store) -> None
         "b": 2,
     }
     assert store.last_change() - before == 3
-    assert store.item("note", "notes", "n") is not None
+    assert store.drawer(Items).find("note", "notes", "n") is not None
     assert [item.key for item in store.drawer(Items).collections()] == ["papers"]
     assert store.check() == []
     with pytest.raises(NotFound, match="Collection not found: notes"):
@@ -106,11 +108,11 @@ def test_a_collection_is_renamed_with_all_that_hangs_on_it(store: Store) -> None
 
 
 def test_a_collection_is_dropped_with_all_that_hangs_on_it(store: Store) -> None:
-    store.put([prepare(Draft("collection", "notes", title="notes", fields={"root": "/x"}))])
+    store.drawer(Items).put([prepare(Draft("collection", "notes", title="notes", fields={"root": "/x"}))])
     store.drawer(CollectionFiles).change(change([write("a"), write("b")]))
-    store.put([prepare(Draft("document", "c", parent="other", body="stays"))])
+    store.drawer(Items).put([prepare(Draft("document", "c", parent="other", body="stays"))])
     assert store.drawer(CollectionFiles).drop("notes") == 2
-    assert store.counts() == {"document": 1}
+    assert store.drawer(Listing).counts() == {"document": 1}
     assert store.drawer(CollectionFiles).records("notes") == {}
     assert store.drawer(CollectionFiles).changed_at("notes") is None
     assert store.check() == []
@@ -118,14 +120,14 @@ def test_a_collection_is_dropped_with_all_that_hangs_on_it(store: Store) -> None
 
 def test_a_moved_passage_keeps_its_vector_under_its_new_name(store: Store) -> None:
     store.drawer(CollectionFiles).change(change([write("old name", "the words")]))
-    model = store.add_model("f", "m", 2)
-    (chunk,), reached = store.unembedded(model, 0, 10)
-    store.add_vectors(model, [(chunk.vector_key, b"\0\0\0\0")])
+    model = store.drawer(Embeddings).add_model("f", "m", 2)
+    (chunk,), reached = store.drawer(Embeddings).unembedded(model, 0, 10)
+    store.drawer(Embeddings).add(model, [(chunk.vector_key, b"\0\0\0\0")])
     store.drawer(CollectionFiles).change(
         change([write("new name", "the words")], gone=["old name"], forgotten=["old name"])
     )
-    assert store.embedded_total(model.id) == 1
-    assert store.unembedded(model, reached, 10)[0] == []
+    assert store.drawer(Embeddings).total(model.id) == 1
+    assert store.drawer(Embeddings).unembedded(model, reached, 10)[0] == []
     assert store.check() == []
 
 
@@ -133,24 +135,24 @@ def test_files_that_take_each_others_places_keep_their_vectors_and_leave_none_be
     store.drawer(CollectionFiles).change(
         change([write(str(place), text, title=text) for place, text in enumerate(["one", "two"])])
     )
-    model = store.add_model("f", "m", 2)
-    chunks, reached = store.unembedded(model, 0, 10)
-    store.add_vectors(model, [(chunk.vector_key, b"\0\0\0\0") for chunk in chunks])
+    model = store.drawer(Embeddings).add_model("f", "m", 2)
+    chunks, reached = store.drawer(Embeddings).unembedded(model, 0, 10)
+    store.drawer(Embeddings).add(model, [(chunk.vector_key, b"\0\0\0\0") for chunk in chunks])
     moved = [("0", "two"), ("1", "one"), ("2", "three")]
     store.drawer(CollectionFiles).change(change([write(path, text, title=text) for path, text in moved]))
-    assert [chunk.text for chunk in store.unembedded(model, reached, 10)[0]] == ["three"]
-    assert store.embedded_total(model.id) == 2
+    assert [chunk.text for chunk in store.drawer(Embeddings).unembedded(model, reached, 10)[0]] == ["three"]
+    assert store.drawer(Embeddings).total(model.id) == 2
     store.drawer(CollectionFiles).change(change([write("0", "four")]))
-    assert store.embedded_total(model.id) == 1
+    assert store.drawer(Embeddings).total(model.id) == 1
     assert store.check() == []
 
 
 def test_a_change_of_many_files_is_counted_file_by_file(store: Store) -> None:
     many = [f"file {number:03}" for number in range(250)]
     assert store.drawer(CollectionFiles).change(change([write(path) for path in many])) == FolderResult(added=250)
-    model = store.add_model("f", "m", 2)
-    chunks, reached = store.unembedded(model, 0, 1000)
-    store.add_vectors(model, [(chunk.vector_key, b"\0\0\0\0") for chunk in chunks])
+    model = store.drawer(Embeddings).add_model("f", "m", 2)
+    chunks, reached = store.drawer(Embeddings).unembedded(model, 0, 1000)
+    store.drawer(Embeddings).add(model, [(chunk.vector_key, b"\0\0\0\0") for chunk in chunks])
     changed = [write(path, "other" if number % 3 == 0 else "words") for number, path in enumerate(many[:240])]
     moved = [write(f"moved {path}") for path in many[240:]]
     again = change([*changed, *moved], gone=many[240:], forgotten=many[240:])
@@ -160,5 +162,5 @@ def test_a_change_of_many_files_is_counted_file_by_file(store: Store) -> None:
     assert {
         path: known.version for path, known in store.drawer(CollectionFiles).records("notes").items()
     } == store.drawer(CollectionFiles).versions("notes")
-    assert len(store.unembedded(model, reached, 1000)[0]) == 80  # what moved has its vectors
+    assert len(store.drawer(Embeddings).unembedded(model, reached, 1000)[0]) == 80  # what moved has its vectors
     assert store.check() == []

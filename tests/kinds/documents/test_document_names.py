@@ -26,7 +26,7 @@ def document(key: str, parent: str = "c", kind: str = "document") -> Draft:
 
 
 def test_names_come_and_go_with_documents(store: Store) -> None:
-    first, _ = store.put([prepare(document("a/b.md")), prepare(document("n", kind="note"))])
+    first, _ = store.drawer(Items).put([prepare(document("a/b.md")), prepare(document("n", kind="note"))])
     assert store.drawer(DocumentNames).all() == ([first.id], ["c/a/b.md"])
     assert store.drawer(DocumentNames).docids([first.id]) == {first.id: hashlib.sha256(b"c/a/b.md").hexdigest()[:6]}
     assert [name.file for name in store.drawer(DocumentNames).by_end("b.md", "end", 5)[0]] == ["c/a/b.md"]
@@ -34,7 +34,7 @@ def test_names_come_and_go_with_documents(store: Store) -> None:
     assert store.drawer(Embeddings).documents_lacking(None) == 1
     assert store.drawer(Embeddings).documents_lacking(None, ["other"]) == 0
     assert store.check() == []
-    store.delete([first.id])
+    store.drawer(Items).delete([first.id])
     assert store.drawer(DocumentNames).all() == ([], [])
     assert store.drawer(DocumentNames).by_end("b.md", "end", 5) == ([], 0)
     assert store.check() == []
@@ -46,7 +46,7 @@ def test_an_end_is_found_by_whole_components(
 ) -> None:
     store = open_store(backend, tmp_path_factory.mktemp("names"))
     try:
-        store.put([prepare(document(key)) for key in keys])
+        store.drawer(Items).put([prepare(document(key)) for key in keys])
         for wanted in (end, *keys, next(iter(keys)).split("/")[-1]):
             names, total = store.drawer(DocumentNames).by_end(wanted, "end", 100)
             expected = {key for key in keys if normalize("NFC", f"c/{key}").endswith("/" + normalize("NFC", wanted))}
@@ -59,7 +59,7 @@ def test_an_end_is_found_by_whole_components(
 
 def test_a_document_is_found_whatever_the_case_and_without_its_ending(store: Store) -> None:
     keys = ("Areas/Vim.md", "Areas/vim.TXT", "old/VIM", "Ärger/v1.2.md", ".env", "a/.Env", "neovim.md")
-    store.put([prepare(document(key, "Vault")) for key in keys])
+    store.drawer(Items).put([prepare(document(key, "Vault")) for key in keys])
 
     def found(path: str, *, with_ending: bool, limit: int = 9) -> tuple[list[str], int]:
         names, total = store.drawer(DocumentNames).in_any_case(path, limit, with_ending=with_ending)

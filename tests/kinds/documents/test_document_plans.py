@@ -15,6 +15,7 @@ from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.documents.outlines import Outlines
 from commonplace.model import Draft
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 from commonplace.store.rows import FileRecord, FolderChange
 from commonplace.text.outline import outline_of
 
@@ -45,7 +46,7 @@ QUESTIONS: dict[str, Question] = {
 @pytest.fixture
 def filled(store: Store) -> int:
     drafts = [Draft("document", f"{at}.md", parent=f"c{at % 4}", body=BODY, format="markdown") for at in range(400)]
-    items = store.put([prepare(draft) for draft in drafts])
+    items = store.drawer(Items).put([prepare(draft) for draft in drafts])
     return items[7].id
 
 

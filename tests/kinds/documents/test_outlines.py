@@ -13,6 +13,7 @@ from commonplace.kinds.documents.outlines import Outlines
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 from commonplace.text.outline import outline_of
 from opening import library_settings
 
@@ -24,7 +25,7 @@ def document(key: str = "a.md", body: str = BODY, parent: str = "docs", format: 
 
 
 def put(store: Store, *drafts: Draft) -> list[int]:
-    return [item.id for item in store.put([prepare(draft) for draft in drafts])]
+    return [item.id for item in store.drawer(Items).put([prepare(draft) for draft in drafts])]
 
 
 def test_an_outline_is_kept_with_its_document(store: Store) -> None:
@@ -54,16 +55,16 @@ def test_a_new_version_replaces_the_outline_and_a_delete_takes_it_along(store: S
     kept = store.drawer(Outlines).find(item)
     assert kept is not None
     assert [heading.title for heading in kept.headings] == ["Other"]
-    store.delete([item])
+    store.drawer(Items).delete([item])
     assert store.drawer(Outlines).find(item) is None
     assert store.check() == []
 
 
 def test_a_write_without_an_outline_leaves_none_that_is_old(store: Store) -> None:
     (item,) = put(store, document())
-    store.put([replace(prepare(document(body="# Other\n")), outline=None)])
+    store.drawer(Items).put([replace(prepare(document(body="# Other\n")), outline=None)])
     assert store.drawer(Outlines).find(item) is None
-    version = store.items([item])[0].version
+    version = store.drawer(Items).get([item])[0].version
     store.drawer(Outlines).keep([(item, version - 1, outline_of(BODY, "markdown"))])
     assert store.drawer(Outlines).find(item) is None  # it is of a version that is gone
     store.drawer(Outlines).keep([(item, version, outline_of("# Other\n", "markdown"))] * 2)

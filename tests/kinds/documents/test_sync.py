@@ -26,6 +26,8 @@ from commonplace.kinds.documents.sync import (
 )
 from commonplace.model import Draft
 from commonplace.store.base import Store
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.rows import FileRecord, FolderChange
 from opening import open_store
 
@@ -100,8 +102,8 @@ def counts(outcome: SyncOutcome) -> tuple[int, int, int, int, int]:
 
 
 def bodies(store: Store) -> dict[str, str | None]:
-    ids = store.ids_of([("document", "shelf", key) for key in "abc"])
-    return {item.key: item.body for item in store.items([id for id in ids if id is not None], body=True)}
+    ids = store.drawer(Listing).ids_of([("document", "shelf", key) for key in "abc"])
+    return {item.key: item.body for item in store.drawer(Items).get([id for id in ids if id is not None], body=True)}
 
 
 def test_only_what_differs_is_read_and_written(store: Store, tmp_path: Path) -> None:

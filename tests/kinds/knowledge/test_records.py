@@ -19,6 +19,8 @@ from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.kinds.knowledge.records import References, delete_record, put_record, records
 from commonplace.store.base import Store
 from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from kit.answers import present
 from opening import open_store
 
@@ -197,7 +199,7 @@ def test_numbers_are_counted_per_kind_and_never_given_twice(store: Store) -> Non
 def test_deleted_true_deletes_and_takes_the_messages_along(store: Store) -> None:
     put_record(store, {"kind": "conversation", "id": "c", "title": "T", "messages": [{"sender": "a", "content": "b"}]})
     assert put_record(store, {"kind": "conversation", "id": "c", "deleted": True}).status == "deleted"
-    assert store.counts() == {}
+    assert store.drawer(Listing).counts() == {}
     assert put_record(store, {"kind": "conversation", "id": "c", "deleted": True}).status == "unchanged"
 
 
@@ -274,7 +276,7 @@ def test_a_bad_record_is_refused_in_a_sentence_and_leaves_nothing(
     with pytest.raises(InvalidInput) as refused:
         put_record(store, record)
     assert str(refused.value).startswith(sentence)
-    assert store.counts() == {}
+    assert store.drawer(Listing).counts() == {}
 
 
 @given(
@@ -327,5 +329,5 @@ def test_where_an_item_came_from_is_remembered_until_it_goes(store: Store) -> No
     sources.keep(ImportSource("note", "/a.md", "0", b"g", put.item_id, 2))
     assert present(sources.find("note", "/a.md", "0")).hash == b"g"
     assert sources.of(put.item_id) == [ImportSource("note", "/a.md", "0", b"g", put.item_id, 2)]
-    store.delete([put.item_id])
+    store.drawer(Items).delete([put.item_id])
     assert sources.find("note", "/a.md", "0") is None

@@ -23,6 +23,7 @@ from commonplace.kinds.memories.entry import BatchFailed, Image, New, Stored
 from commonplace.kinds.memories.entry_imports import IncomingEntry
 from commonplace.library import Library
 from commonplace.store.attachments import Attachments
+from commonplace.store.chunks import Chunks
 from opening import open_library
 
 THREADS = ("one", "two")
@@ -78,7 +79,7 @@ def told(library: Library) -> list[Any]:
                 (entry.item.body, entry.item.metadata, entry.item.tags, entry.item.fields, entry.item.version),
                 [replace(past, updated_at=0) for past in entry.past],
                 images.get(entry.row.item_id, []),
-                library.store.chunks_of(entry.row.item_id),
+                library.store.drawer(Chunks).of(entry.row.item_id),
             )
             for entry in found
         ],

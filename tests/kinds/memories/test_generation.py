@@ -19,6 +19,7 @@ from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.kinds.memories.entry import GenerationFailed, New, Revised, Revision, Stored
 from commonplace.library import Library
 from commonplace.models.providers import provider_line
+from commonplace.store.job_queue import JobQueue
 from opening import library_settings
 from wire_server import Site, serving, silent, status
 
@@ -55,7 +56,7 @@ def test_a_long_entry_is_summarised_by_whoever_works_on_the_queue(tmp_path: Path
     with opened(tmp_path, site) as library:
         long, short = store(library, LONG), store(library, SHORT)
         assert site.asked == []  # the write waits for nobody
-        assert (summary(library, long), library.store.job_total()) == (None, 1)
+        assert (summary(library, long), library.store.drawer(JobQueue).total()) == (None, 1)
         change = library.store.last_change()
         assert library.memories.summaries.work() is False
         assert summary(library, long) == "Anna moves the payment service."
@@ -69,7 +70,7 @@ def test_a_long_entry_is_summarised_by_whoever_works_on_the_queue(tmp_path: Path
 def test_only_what_is_long_enough_is_summarised(tmp_path: Path, site: Site, least: int, made: int) -> None:
     with opened(tmp_path, site, memory_summary_least=least) as library:
         store(library, LONG)
-        assert library.store.job_total() == made
+        assert library.store.drawer(JobQueue).total() == made
 
 
 def test_another_text_gets_another_summary_and_the_old_one_is_never_shown_for_it(tmp_path: Path, site: Site) -> None:
@@ -86,7 +87,7 @@ def test_another_text_gets_another_summary_and_the_old_one_is_never_shown_for_it
         library.memories.revise([Revision(made.number, metadata={"a": 1})])
         assert summary(library, made) == "Boris does."
         again = store(library, LONG.replace("Anna", "Boris"))
-        assert (again.deduplicated, again.summary_kept, library.store.job_total()) == (True, True, 0)
+        assert (again.deduplicated, again.summary_kept, library.store.drawer(JobQueue).total()) == (True, True, 0)
 
 
 def test_a_summary_of_a_text_that_changed_meanwhile_is_dropped(tmp_path: Path, site: Site) -> None:
@@ -126,13 +127,13 @@ def test_an_entry_that_nobody_can_summarise_is_given_up(
         site.always = status(400)
         store(library, LONG)
         assert library.memories.summaries.work() is False
-        assert library.store.job_total() == 0
+        assert library.store.drawer(JobQueue).total() == 0
 
 
 def test_embed_writes_what_is_missing_of_entries_from_before(tmp_path: Path, site: Site) -> None:
     with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
         made = store(library, LONG)
-        assert library.store.job_total() == 0
+        assert library.store.drawer(JobQueue).total() == 0
     with opened(tmp_path, site) as library:
         library.embed()
         assert summary(library, made) == "Anna moves the payment service."
@@ -181,10 +182,10 @@ def test_the_built_in_way_quotes_and_asks_nobody(tmp_path: Path) -> None:
 def test_without_anyone_to_write_them_there_are_none(tmp_path: Path, site: Site) -> None:
     with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
         store(library, LONG)
-        assert library.store.job_total() == 0
+        assert library.store.drawer(JobQueue).total() == 0
     with opened(tmp_path, site, memory_summaries=False) as library:
         store(library, LONG + "!")
-        assert library.store.job_total() == 0
+        assert library.store.drawer(JobQueue).total() == 0
 
 
 # strict mode
@@ -199,7 +200,7 @@ def test_strict_mode_summarises_before_it_stores(tmp_path: Path, site: Site) -> 
         assert isinstance(revised, Revised)
         assert "summary" in revised.changed
         assert summary(library, made) == "Boris does."
-        assert library.store.job_total() == 0
+        assert library.store.drawer(JobQueue).total() == 0
 
 
 def test_strict_mode_stores_nothing_where_a_summary_fails(tmp_path: Path, site: Site) -> None:

@@ -15,6 +15,7 @@ from commonplace.errors import InvalidInput
 from commonplace.kinds.memories.entry import BatchFailed, New, NoEntry, Revised, Revision, Stored
 from commonplace.library import Library
 from commonplace.model import Draft
+from commonplace.store.chunks import Chunks
 from opening import library_settings
 
 
@@ -80,7 +81,7 @@ def test_long_texts_are_cut_as_the_settings_say(tmp_path: Path) -> None:
         folder = tmp_path / str(chunks)
         with Library.open(folder, settings=library_settings(folder, **settings)) as library:
             stored = store(library, text)
-            cut = library.store.chunks_of(stored.item_id)
+            cut = library.store.drawer(Chunks).of(stored.item_id)
             assert chunks <= len(cut) <= chunks + 1
             assert all(text[chunk.char_start : chunk.char_end] == chunk.text for chunk in cut)
 

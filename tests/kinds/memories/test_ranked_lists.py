@@ -22,6 +22,8 @@ from commonplace.kinds.memories.ranked_lists import RankedLists
 from commonplace.kinds.memories.word_query import LexicalMode, read
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Entries, Filter
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
 
 MEMORIES = Filter(kinds=("memory",), entries=Entries())
 LONG = "\n\n".join(
@@ -47,7 +49,7 @@ def found(library: Library, query: str, mode: LexicalMode = "match", count: int 
     relax = None if mode == "match" else False
     filter = Filter(kinds=("memory",), entries=Entries(), **more)  # type: ignore[arg-type]
     listed = library.part(RankedLists).by_words(wanted, filter, count, language="en", loosely=relax)
-    return [item.body or "" for item in library.store.items(listed.found.items.tolist()[:count], body=True)]
+    return [item.body or "" for item in library.store.drawer(Items).get(listed.found.items.tolist()[:count], body=True)]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_a_word_with_symbols_comes_before_its_letters(library: Library) -> None:
 
 def test_all_words_may_stand_anywhere_in_an_entry_of_many_chunks(library: Library) -> None:
     remember(library, LONG, "alpha alone", "omega alone")
-    assert library.store.chunk_total() > 3
+    assert library.store.drawer(Chunks).total() > 3
     assert found(library, "alpha omega") == [LONG]
     assert found(library, "alpha NOT omega", "boolean") == ["alpha alone"]
     assert found(library, "NOT alpha", "boolean") == ["omega alone"]
@@ -195,7 +197,7 @@ def test_an_entry_is_as_far_as_its_nearest_chunk(library: Library) -> None:
     listed = library.part(RankedLists).by_meaning("how hot for oolong", MEMORIES, 1000).found
     assert len(listed) == 3
     assert len(set(listed.items.tolist())) == 3
-    assert library.store.items([int(listed.items[0])], body=True)[0].body == "oolong tea wants hot water"
+    assert library.store.drawer(Items).get([int(listed.items[0])], body=True)[0].body == "oolong tea wants hot water"
     assert np.all(np.diff(listed.scores) >= 0)
     assert listed.complete
     assert not library.part(RankedLists).by_meaning("how hot for oolong", MEMORIES, 2).found.complete

@@ -28,6 +28,7 @@ from commonplace.kinds.tables import jobs, states
 from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
+from commonplace.store.stored_settings import StoredSettings
 from opening import library_settings, serving_index
 from support.turbopuffer_server import TurbopufferServer
 
@@ -60,7 +61,11 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 def name_of(calls: Calls, table: str = "t") -> str:
     """The namespace of a table."""
     row, library = calls.library.tables.table(table), calls.library
-    naming = Naming(library.settings.turbopuffer_prefix, library.folder.name, str(library.store.setting("identity")))
+    naming = Naming(
+        library.settings.turbopuffer_prefix,
+        library.folder.name,
+        str(library.store.drawer(StoredSettings).get("identity")),
+    )
     model = library.embedding.serving()
     return naming.with_model(model.fingerprint if model else "").table(row.project, row.id)
 

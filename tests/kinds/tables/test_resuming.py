@@ -12,6 +12,7 @@ from commonplace.kinds.tables.indexing import Walk
 from commonplace.kinds.tables.node_drawer import JobDrawer, NodeDrawer
 from commonplace.kinds.tables.nodes import ChunkSizes, Rules
 from commonplace.kinds.tables.pointers import parse, render, tokens
+from commonplace.store.items import Items
 
 SHORT = [{"name": f"row {number}"} for number in range(5)]
 LONG = [{"name": f"row {number}", "text": "words " * 300} for number in range(30)]
@@ -31,7 +32,7 @@ def test_a_cursor_of_an_object_begins_a_list_anew(calls: Calls, rows: list[Any],
     assert (store.drawer(JobDrawer).jobs(), store.drawer(NodeDrawer).dirty_of(table.number)) == ([], [])
     walk = Walk(store.drawer(DataDrawer), table.number, Rules(ChunkSizes()))
     expected = {render(node.tokens) for node in walk.nodes(("a",))}
-    held = store.items(store.drawer(NodeDrawer).nodes_at(table.id, 1, "/a").items.tolist())
+    held = store.drawer(Items).get(store.drawer(NodeDrawer).nodes_at(table.id, 1, "/a").items.tolist())
     assert {item.fields["pointer"] for item in held} == expected
     again = walk.nodes(("a",), after=("a", key, "y"))
     assert [node.tokens for node in again if len(node.tokens) > 1] == [
@@ -106,7 +107,7 @@ def indexed(calls: Calls, table: str) -> set[tuple[str, str]]:
     """Every place of a table that is indexed, and what of it."""
     row, store = calls.library.tables.table(table), calls.library.store
     ids = store.drawer(NodeDrawer).nodes_at(row.id, row.generation, "").items.tolist()
-    return {(str(item.fields["pointer"]), item.body or "") for item in store.items(ids, body=True)}
+    return {(str(item.fields["pointer"]), item.body or "") for item in store.drawer(Items).get(ids, body=True)}
 
 
 def long_list(calls: Calls) -> list[Any]:

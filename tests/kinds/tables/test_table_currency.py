@@ -19,6 +19,7 @@ from commonplace.errors import NotFound
 from commonplace.kinds.tables.data_drawer import DataDrawer
 from commonplace.kinds.tables.searching import TableSearch
 from commonplace.model import Filter
+from commonplace.store.listing import Listing
 
 
 def test_noting_the_model_keeps_what_was_written_meanwhile(calls: Calls) -> None:
@@ -100,7 +101,7 @@ def test_a_tool_or_instance_that_is_gone_does_not_come_back(calls: Calls) -> Non
 
 
 def nodes_of(calls: Calls, table: str) -> list[int]:
-    found: list[int] = calls.library.store.select(Filter(kinds=("table",), parents=(table,))).tolist()
+    found: list[int] = calls.library.store.drawer(Listing).select(Filter(kinds=("table",), parents=(table,))).tolist()
     return found
 
 

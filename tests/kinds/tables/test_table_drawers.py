@@ -34,6 +34,7 @@ from commonplace.kinds.tables.pointers import tokens
 from commonplace.kinds.tables.rows import Missing
 from commonplace.kinds.tables.shredding import dumps
 from commonplace.model import Draft
+from commonplace.store.items import Items
 from commonplace.store.session import NOTHING
 from opening import rows
 from table_parts import fill_tables
@@ -179,7 +180,7 @@ def test_what_is_not_searchable_of_no_current_generation_or_to_be_made_anew_is_h
     table = fill_tables(store, 1)  # the first item is inside of a dirty place of the first generation
     fields = ({"generation": 1, "pointer": "/a~nb/rows"}, {"generation": 2, "pointer": "/a~nb/rows"})
     nodes = [prepare(Draft("table", f"/{one['generation']}", parent="t", body="x", fields=one)) for one in fields]
-    first, second = (item.id for item in store.put(nodes))
+    first, second = (item.id for item in store.drawer(Items).put(nodes))
     assert hidden_nodes(store, store.drawer(TableDrawer).state()).tolist() == [first, second]
     for building, leaving, generation, hidden in (
         (None, None, 1, [first]), (2, None, 1, [first, second]), (None, 1, 2, [first]), (None, None, 2, []),
@@ -263,7 +264,7 @@ def exercise(store: Any, item_id: int) -> None:
 
 
 def test_no_statement_about_a_table_walks_all_there_is(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    item = store.put([prepare(Draft("note", "n", body="x"))])[0]
+    item = store.drawer(Items).put([prepare(Draft("note", "n", body="x"))])[0]
     session = type(store.session)
     told: dict[str, dict[str, Any]] = {}
     with monkeypatch.context() as patch:

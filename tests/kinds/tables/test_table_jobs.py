@@ -19,6 +19,9 @@ from commonplace.kinds.tables.node_drawer import JobDrawer, NodeDrawer
 from commonplace.library import Library
 from commonplace.model import Filter
 from commonplace.store import dialect
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from opening import library_settings
 
 ROWS = [{"id": n, "text": f"row{n} wants water just off the boil and more of it. " * 6} for n in range(400)]
@@ -59,8 +62,8 @@ def named(library: Library) -> set[tuple[str, str, str]]:
     ids = library.store.drawer(NodeDrawer).nodes_at(table.id, table.generation, "").items.tolist()
     return {
         (item.fields["pointer"], item.content_hash, chunk.text)
-        for item in library.store.items(ids)
-        for chunk in library.store.chunks_of(item.id)
+        for item in library.store.drawer(Items).get(ids)
+        for chunk in library.store.drawer(Chunks).of(item.id)
     }
 
 
@@ -223,7 +226,7 @@ def test_writes_while_a_generation_is_built_are_in_both(calls: Calls, monkeypatc
     data = calls.data()
     held = store.drawer(NodeDrawer).nodes_at(table.id, 2, "").items.tolist()
     assert len(held) == sum(2 if "id" in row else 1 for row in data)
-    assert {item.fields["generation"] for item in calls.library.store.items(held)} == {2}
+    assert {item.fields["generation"] for item in calls.library.store.drawer(Items).get(held)} == {2}
     assert sum("id" not in row for row in data) == 3
 
 
@@ -238,11 +241,13 @@ def test_a_generation_begun_while_an_older_one_is_leaving_leaves_nothing_of_it(c
     calls.settle()
     table = calls.library.tables.table("t")
     assert (table.generation, table.building, table.leaving) == (3, None, None)
-    assert {item.fields["generation"] for item in calls.library.store.scan(Filter(kinds=("table",)))} == {3}
+    assert {
+        item.fields["generation"] for item in calls.library.store.drawer(Listing).scan(Filter(kinds=("table",)))
+    } == {3}
     calls("table_update", table_id="t", data={"a": "oolong words"})
     assert not calls.library.search("kettle", mode="lexical").hits
     calls("table_delete", table_id="t")
-    assert calls.library.store.scan(Filter(kinds=("table",))) == []
+    assert calls.library.store.drawer(Listing).scan(Filter(kinds=("table",))) == []
 
 
 def test_replaying_the_whole_log_changes_no_answer(calls: Calls) -> None:

@@ -18,6 +18,8 @@ from commonplace.kinds.tables.states import NodeScopes
 from commonplace.model import Draft, Filter
 from commonplace.search.plan import plan_lexical
 from commonplace.search.request import parse
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 
 LONG = "The kettle holds its heat for an hour, and the pot for half of one. " * 4
 
@@ -32,7 +34,7 @@ def same(calls: Calls, kept: NodeScopes, place: str) -> None:
     nodes = kept.nodes(table, place)
     assert nodes.items.tolist() == fresh.items.tolist()
     assert nodes.chunks.tolist() == fresh.chunks.tolist()
-    outside = np.setdiff1d(store.select(Filter()), fresh.items).tolist()
+    outside = np.setdiff1d(store.drawer(Listing).select(Filter()), fresh.items).tolist()
     found = kept.around(table, place)[1]
     assert found is None or found.tolist() == outside
     counts = kept.counts(table, place)
@@ -63,7 +65,9 @@ def test_nodes_and_what_is_outside_are_followed_through_any_changes(
             case 3:
                 calls.library.put(Draft("note", f"n{step}", body="A kettle of another kind."))
             case 4:
-                calls.library.store.delete(calls.library.store.select(Filter(kinds=("note",))).tolist()[:1])
+                calls.library.store.drawer(Items).delete(
+                    calls.library.store.drawer(Listing).select(Filter(kinds=("note",))).tolist()[:1]
+                )
         calls.settle()
         for place in ("", "/rows", "/about"):
             same(calls, kept, place)

@@ -23,6 +23,8 @@ from table_calls import Calls, at, check_hit, code, refused
 from commonplace.kinds.tables import indexing
 from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.model import Filter
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from opening import open_library, rows
 
 LONG = "Oolong wants water just off the boil, and a kettle that holds its heat. " * 30
@@ -156,10 +158,10 @@ def test_work_that_is_left_is_never_answered_from_as_it_was(
 def test_only_what_is_covered_is_indexed_and_only_searchable_tables_are_found_by_others(calls: Calls) -> None:
     calls.table({"in": {"x": "inside words"}, "out": {"y": "outside words"}}, searchable=False)
     library = calls.library
-    assert library.store.counts().get("table", 0) == 0
+    assert library.store.drawer(Listing).counts().get("table", 0) == 0
     tool = calls.tool("search", "/in")
     calls.settle()
-    assert library.store.counts()["table"] == 1
+    assert library.store.drawer(Listing).counts()["table"] == 1
     assert [hit["json_path"] for hit in calls.hits("words")] == [""]
     assert library.search("inside").hits == ()
     calls("table_update", table_id="t", searchable=True)
@@ -173,7 +175,7 @@ def test_only_what_is_covered_is_indexed_and_only_searchable_tables_are_found_by
     assert library.search("inside").hits == ()
     calls("tool_delete", tool_id=tool)
     calls.settle()
-    assert library.store.counts().get("table", 0) == 0
+    assert library.store.drawer(Listing).counts().get("table", 0) == 0
     assert library.store.check() == []
 
 
@@ -293,12 +295,12 @@ def test_reindexing_repairs_what_is_missing_and_what_is_too_much(calls: Calls) -
     calls.tool("search")
     calls.settle()
     library = calls.library
-    ids = library.store.select(Filter(kinds=("table",))).tolist()
-    library.store.delete(ids[:1])
+    ids = library.store.drawer(Listing).select(Filter(kinds=("table",))).tolist()
+    library.store.drawer(Items).delete(ids[:1])
     calls("search_reindex", table_id="t")
     calls.settle()
     assert calls.hits("alpha")[0]["json_path"] == ""
-    assert len(library.store.select(Filter(kinds=("table",)))) == len(ids)
+    assert len(library.store.drawer(Listing).select(Filter(kinds=("table",)))) == len(ids)
 
 
 def test_a_deleted_table_takes_everything_with_it(calls: Calls) -> None:
@@ -306,7 +308,7 @@ def test_a_deleted_table_takes_everything_with_it(calls: Calls) -> None:
     calls.tool("search")
     calls.settle()
     assert calls("table_delete", table_id="t")["tools_deleted"] == 1
-    assert calls.library.store.counts().get("table", 0) == 0
+    assert calls.library.store.drawer(Listing).counts().get("table", 0) == 0
     assert keys_of(calls) == []
     assert calls.library.search("boil").hits == ()
     assert code(calls("table_get", table_id="t")) == "not_found"

@@ -23,6 +23,8 @@ from commonplace.models.providers import provider_line
 from commonplace.profiles.registry import profile
 from commonplace.search.question import HybridAnswer, Question, Search
 from commonplace.settings import Settings
+from commonplace.store.listing import Listing
+from commonplace.store.stored_settings import StoredSettings
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call
 from kit.forked import forked
@@ -48,7 +50,7 @@ TROUBLE = {
 @contextmanager
 def opened(settings: Settings) -> Iterator[Library]:
     with Library.open(settings.home, settings=settings) as library:
-        if not library.store.counts():
+        if not library.store.drawer(Listing).counts():
             for key, body in BODIES.items():
                 library.put(Draft("document", key, parent="n", title=key.title(), body=body))
         yield library
@@ -292,7 +294,7 @@ def test_no_command_prints_a_key(make: Make, site: Site, tmp_path: Path) -> None
 def test_the_first_contact_is_no_longer_waited_for_than_any_other(make: Make, site: Site, tmp_path: Path) -> None:
     with Library.open(tmp_path, settings=make(model="ollama:static", embedder_attempts=3)) as library:
         library.put(Draft("note", "oolong", body=BODIES["oolong"]))
-        library.store.set_setting("model", "ollama:static")
+        library.store.drawer(StoredSettings).set("model", "ollama:static")
         site.always = silent
         started = time.monotonic()
         page = library.search("oolong")
@@ -311,7 +313,7 @@ def test_documents_wait_no_longer_for_a_first_contact(make: Make, site: Site, tm
         (tmp_path / "files").mkdir()
         (tmp_path / "files" / "tea.md").write_text(BODIES["oolong"], encoding="utf-8")
         library.folders.update(library.folders.add(tmp_path / "files", "shelf").name)
-        library.store.set_setting("model", "ollama:static")
+        library.store.drawer(StoredSettings).set("model", "ollama:static")
         site.always = silent
         started = time.monotonic()
         answer = called(library, "documents", "documents_search", query="oolong")

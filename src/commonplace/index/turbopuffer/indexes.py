@@ -152,8 +152,8 @@ PASSAGES = "lexical"
 """The folder of the index of chunks, whose rows carry vectors too."""
 
 
-class LoggedModelSource(ModelSource, Protocol):
-    """The store, which also has the id of its log."""
+class LoggedSource(Protocol):
+    """The store, as far as it has the id of its log."""
 
     @property
     def log(self) -> str | None:
@@ -164,12 +164,12 @@ class LoggedModelSource(ModelSource, Protocol):
 class TurbopufferSpace:
     """A factory of indexes, with the signatures of the local ones (`MakeWords`, `MakeVectors`)."""
 
-    def __init__(self, settings: Settings, space: str, log: str, store: LoggedModelSource) -> None:
+    def __init__(self, settings: Settings, space: str, log: str, store: LoggedSource, models: ModelSource) -> None:
         """Connect to the service that the environment names; raise BadSetting if it names none.
 
         `log` is the id of the log that the store has now: no other log has it.
         """
-        self._store = store
+        self._store, self._models = store, models
         self._naming = Naming(settings.turbopuffer_prefix, space, log)  # refuses a prefix that cannot be one
         self._wire = TurbopufferWire(service())
         self._passages: TurbopufferIndex | None = None
@@ -179,7 +179,7 @@ class TurbopufferSpace:
         passages = folder.name == PASSAGES
         suffix = "" if passages else f"_{folder.name}"
         place = folder.with_name(f"turbopuffer-{folder.name}")
-        models = self._store if passages else None
+        models = self._models if passages else None
 
         def naming() -> Naming:
             log = json.loads(self._store.log) if self._store.log else self._naming.log

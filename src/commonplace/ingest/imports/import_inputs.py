@@ -17,6 +17,7 @@ from commonplace.ingest.files.zipped import BadZip, opened
 from commonplace.ingest.imports.import_file import ImportFile, Record, Relay, Unreadable
 from commonplace.store.base import Store
 from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.items import Items
 from commonplace.store.lasting_names import LastingNames
 
 EXPANSION = 4
@@ -167,7 +168,7 @@ def _same_elsewhere(store: Store, record: Record, mark: bytes) -> ImportSource |
     """Return where a record came from last, whatever has been made of its item in the library since."""
     kind = record["kind"]
     if "id" in record:
-        item = store.item(kind, None, str(record["id"]), body=False)
+        item = store.drawer(Items).find(kind, None, str(record["id"]), body=False)
         candidates = [item.id] if item else []
     else:
         candidates = store.drawer(LastingNames).named(kind, str(record.get("title") or record.get("name") or ""))

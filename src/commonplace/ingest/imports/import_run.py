@@ -45,6 +45,7 @@ from commonplace.ingest.imports.import_inputs import (
 from commonplace.model import JSON, Item, fingerprint
 from commonplace.store.base import Store
 from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.items import Items
 from commonplace.store.lasting_names import LastingNames
 
 READ_AHEAD_BYTES = 1 << 20
@@ -312,7 +313,7 @@ class _Import:
         repeated = position in read.positions
         read.positions.add(position)
         source = remembered(self._store, record, path, position, mark)
-        there = self._store.items([source.item_id], body=True) if source else []
+        there = self._store.drawer(Items).get([source.item_id], body=True) if source else []
         if source and there and source.hash == mark:
             self._note(there[0].uri, "unchanged", read.source)
             return

@@ -15,6 +15,7 @@ from commonplace.kinds.documents.outlines import Outlines
 from commonplace.kinds.documents.visible import Shown
 from commonplace.model import Item
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 from commonplace.store.rows import DocumentRow
 from commonplace.text.normal import normalized
 from commonplace.text.outline import Heading, Outline, outline_of
@@ -70,7 +71,7 @@ class DocumentReader:
 
         `./`, a leading slash, backslashes and other normal forms are forgiven.
         """
-        item = self._store.item("document", collection.key, document, body=body)
+        item = self._store.drawer(Items).find("document", collection.key, document, body=body)
         if item is not None:
             return item
         path = _cleaned(document)
@@ -78,8 +79,8 @@ class DocumentReader:
             self._store.drawer(DocumentNames).by_end(f"{collection.key}/{path}", "file", 2) if path else ([], 0)
         )
         if total != 1:
-            return self._store.item("document", collection.key, path, body=body) if path else None
-        return self._store.item("document", collection.key, names[0].path, body=body)
+            return self._store.drawer(Items).find("document", collection.key, path, body=body) if path else None
+        return self._store.drawer(Items).find("document", collection.key, names[0].path, body=body)
 
     def suggestions(self, collection: Shown, document: str) -> list[str]:
         """Return up to `MOST_SUGGESTED` ids of documents in the collection with similar names, nearest first."""
@@ -130,7 +131,7 @@ class DocumentReader:
 
     def is_still(self, item: Item) -> bool:
         """Return whether a document still has the version of `item`: nobody has changed or removed it since."""
-        now = self._store.items([item.id])
+        now = self._store.drawer(Items).get([item.id])
         return bool(now) and now[0].version == item.version
 
     def with_outlines(self, rows: dict[int, DocumentRow]) -> dict[int, DocumentRow]:
@@ -146,7 +147,7 @@ class DocumentReader:
 
     def _parse(self, item_ids: Sequence[int]) -> dict[int, Outline]:
         """Return the outlines of documents by item id, and store them: these documents are older than outlines."""
-        items = self._store.items(item_ids, body=True)
+        items = self._store.drawer(Items).get(item_ids, body=True)
         outlines = {item.id: outline_of(item.body or "", item.format) for item in items}
         with suppress(Busy):  # another process is writing a great deal; the next reader stores them
             self._store.drawer(Outlines).keep([(item.id, item.version, outlines[item.id]) for item in items])

@@ -19,6 +19,7 @@ from commonplace.model import SCHEMES, Filter, Hit, Item, kind_of, parse_uri, ur
 from commonplace.store.filters import fold_tag
 from commonplace.store.items import Items
 from commonplace.store.lasting_names import LastingNames
+from commonplace.store.listing import Listing
 from commonplace.store.rows import Name
 from commonplace.text.nearest import nearest, or_of
 
@@ -104,7 +105,7 @@ def missing(space: Space, given: str) -> NotFound:
 def item_called(space: Space, given: str, *, body: bool = True) -> Item:
     """Return the item a name leads to, for callers that take whole items: a full name comes before one with a part."""
     for address in _addresses(given):
-        item = space.store.item(*address, body=body)
+        item = space.store.drawer(Items).find(*address, body=body)
         if item is not None:
             return item
     return locate(space, given, body=body).item
@@ -117,7 +118,7 @@ def find(space: Space, given: str, *, body: bool = True, to_the_letter: bool = F
     space.sweep()
     for text, part, lines in _readings(given):
         for address in _addresses(text):
-            item = space.store.item(*address, body=body)
+            item = space.store.drawer(Items).find(*address, body=body)
             if item is not None:
                 return Located(item, part, lines)
     for text, part, lines in () if to_the_letter else _readings(given):
@@ -148,7 +149,7 @@ def collection_called(space: Space, name: str) -> str | None:
     Return None for no such collection, or several.
     """
     store = space.store
-    if store.item("collection", "", name, body=False):
+    if store.drawer(Items).find("collection", "", name, body=False):
         return name
     keys = _collections(space)
     if name in keys:
@@ -176,7 +177,7 @@ def no_collection(space: Space, name: str, *advice: str | Command) -> NotFound:
 
 def _collections(space: Space) -> list[str]:
     keys = [item.key for item in space.store.drawer(Items).collections()]
-    return list(dict.fromkeys((*keys, *space.store.parents("document"))))
+    return list(dict.fromkeys((*keys, *space.store.drawer(Listing).parents("document"))))
 
 
 def _readings(given: str) -> Iterator[tuple[str, str, re.Match[str] | None]]:
@@ -244,10 +245,10 @@ def suggested(space: Space, text: str) -> list[str]:
     if not paths:
         return []
     store = space.store
-    ids = store.ids_of([(kind, None, paths[0]) for kind in _BY_KEY])
+    ids = store.drawer(Listing).ids_of([(kind, None, paths[0]) for kind in _BY_KEY])
     for kind in ("note", "media", "conversation", "character", "prompt"):
         ids += store.drawer(LastingNames).named(kind, paths[0])[:MOST_SUGGESTED]
-    called = [item.uri for item in store.items(list(dict.fromkeys(ids))[:MOST_SUGGESTED])]
+    called = [item.uri for item in store.drawer(Items).get(list(dict.fromkeys(ids))[:MOST_SUGGESTED])]
     files = nearest(paths[0], store.drawer(DocumentNames).all()[1], most=MOST_SUGGESTED, furthest=_FURTHEST)
     return [*called, *files][:MOST_SUGGESTED]
 
@@ -286,7 +287,7 @@ def unknown_tags(space: Space, tags: Sequence[str], hits: Iterable[Hit] = ()) ->
     """Return a sentence for each tag that no item has, with the nearest tags."""
     found = {fold_tag(tag) for hit in hits for tag in hit.item.tags}
     wanted = [tag for tag in dict.fromkeys(tags) if fold_tag(tag) not in found]
-    there: Mapping[str, int] = space.store.tags() if wanted else {}
+    there: Mapping[str, int] = space.store.drawer(Listing).tags() if wanted else {}
     known = set(map(fold_tag, there))
     unknown = [tag for tag in wanted if fold_tag(tag) not in known]
     return [f'Nothing has the tag "{tag}".{guess(tag, list(there))}' for tag in unknown]
@@ -294,7 +295,7 @@ def unknown_tags(space: Space, tags: Sequence[str], hits: Iterable[Hit] = ()) ->
 
 def unknown_path(space: Space, path: str) -> list[str]:
     """Return a sentence if no document is in a folder or glob, with the nearest folders; else nothing."""
-    if space.store.scan(Filter(kinds=("document",), paths=(path,)), limit=1):
+    if space.store.drawer(Listing).scan(Filter(kinds=("document",), paths=(path,)), limit=1):
         return []
     files = space.store.drawer(DocumentNames).all()[1]
     guessed = guess(path.removesuffix("/**").strip("/"), sorted(_folders_of(files)))

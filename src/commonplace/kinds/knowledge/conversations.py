@@ -25,6 +25,7 @@ from commonplace.kinds.knowledge.kinds import (
 from commonplace.model import JSON, Draft, Item, fingerprint
 from commonplace.store.base import Store
 from commonplace.store.dialect import NO_LIMIT
+from commonplace.store.items import Items
 from commonplace.store.messages import Messages
 
 # records
@@ -165,7 +166,7 @@ def _time(message: Mapping[str, JSON], place: str) -> str | None:
 
 def put_messages(store: Store, conversation: Item, messages: Sequence[Message]) -> None:
     """Replace a conversation's messages. Those without an id keep the one at their index, or get a new one."""
-    old = store.items(store.drawer(Messages).of(conversation.key))
+    old = store.drawer(Items).get(store.drawer(Messages).of(conversation.key))
     kept_ids = {message.id for message in messages if message.id}
     drafts = []
     for index, message in enumerate(messages):
@@ -174,8 +175,8 @@ def put_messages(store: Store, conversation: Item, messages: Sequence[Message]) 
             message = replace(message, id=old_key or str(uuid4()))
             kept_ids.add(message.id)
         drafts.append(prepare(message_draft(message, index, conversation)))
-    store.delete([item.id for item in old if item.key not in kept_ids])
-    store.put(drafts)
+    store.drawer(Items).delete([item.id for item in old if item.key not in kept_ids])
+    store.drawer(Items).put(drafts)
 
 
 def append_messages(store: Store, conversation: Item, messages: Sequence[Message]) -> Item:
@@ -192,22 +193,24 @@ def append_messages(store: Store, conversation: Item, messages: Sequence[Message
         everything = [*old, *added]
         fields = {**conversation.fields, "digest": digest(everything), "messages": len(everything)}
         draft = replace(again(conversation), fields=fields, updated_at=later(conversation))
-        item = store.put([prepare(draft)])[0]
-        store.put([prepare(message_draft(one, len(old) + place, item)) for place, one in enumerate(added)])
+        item = store.drawer(Items).put([prepare(draft)])[0]
+        store.drawer(Items).put(
+            [prepare(message_draft(one, len(old) + place, item)) for place, one in enumerate(added)]
+        )
         return item
 
 
 def messages_of(store: Store, conversation: Item, limit: int = NO_LIMIT) -> list[Message]:
     """Return the messages of a conversation in order, with their text; at most `limit` of them."""
     ids = store.drawer(Messages).of(conversation.key, limit=limit)
-    return [message_of(item) for item in store.items(ids, body=True)]
+    return [message_of(item) for item in store.drawer(Items).get(ids, body=True)]
 
 
 def leave_character(store: Store, conversation: int) -> None:
     """Store a conversation, given by its item id, without its character."""
-    for item in store.items([conversation]):
+    for item in store.drawer(Items).get([conversation]):
         fields = {name: value for name, value in item.fields.items() if name != "character"}
-        store.put([prepare(replace(again(item), fields=fields, updated_at=item.updated_at))])
+        store.drawer(Items).put([prepare(replace(again(item), fields=fields, updated_at=item.updated_at))])
 
 
 def later(item: Item) -> datetime:

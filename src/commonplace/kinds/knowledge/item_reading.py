@@ -28,6 +28,7 @@ from commonplace.kinds.knowledge.retrieval import (
 )
 from commonplace.model import JSON, Item
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 from commonplace.store.messages import Messages
 from commonplace.text.snippet import Match
 
@@ -81,7 +82,7 @@ class ItemReader:
         """Return one page of a conversation's messages, from 1."""
         ids = self._store.drawer(Messages).of(item.key)
         total = len(ids)
-        messages = self._store.items(ids[(page - 1) * size : page * size], body=True)
+        messages = self._store.drawer(Items).get(ids[(page - 1) * size : page * size], body=True)
         pages = -(-total // size)
         content = {"title": item.title, "page": page, "page_size": size, "pages": pages, "total_messages": total}
         attachments = [{**_message_record(message), "content": message.body} for message in messages]
@@ -193,7 +194,7 @@ class ItemReader:
 
         @cache
         def message(index: int) -> Item:
-            return self._store.items([ids[index]], body=True)[0]
+            return self._store.drawer(Items).get([ids[index]], body=True)[0]
 
         if not ids:
             return Read("", "start", title_loc(item), attachments=[])
@@ -221,7 +222,7 @@ class ItemReader:
         """Return the message to read and, where a query chose it, its matches. Raise InvalidInput."""
         loc = wish.loc or {}
         if loc.get("message_id") is not None:
-            keys = [item.key for item in self._store.items(ids)]
+            keys = [item.key for item in self._store.drawer(Items).get(ids)]
             if str(loc["message_id"]) not in keys:
                 raise InvalidInput(
                     f'There is no message "{loc["message_id"]}" in this conversation. '
@@ -234,7 +235,7 @@ class ItemReader:
                 raise out_of_range("message_index", loc["message_index"], len(ids))
             return Anchor(int(loc["message_index"]), None, "loc"), ()
         queries = _queries(wish)
-        bodies = [item.body or "" for item in self._store.items(ids, body=True)] if queries else []
+        bodies = [item.body or "" for item in self._store.drawer(Items).get(ids, body=True)] if queries else []
         for by, query in queries:
             snippets = self._snippets(query)
             best = snippets.best(bodies)
@@ -280,7 +281,7 @@ def rendered(store: Store, item: Item) -> str:
 
 def spoken(store: Store, conversation: Item) -> list[str]:
     """Return the title and the messages of a conversation as Markdown."""
-    messages = store.items(store.drawer(Messages).of(conversation.key), body=True)
+    messages = store.drawer(Items).get(store.drawer(Messages).of(conversation.key), body=True)
     texts = [f"**{message.fields.get('sender', '')}:** {message.body or ''}" for message in messages]
     return [f"# {conversation.title}", *texts]
 

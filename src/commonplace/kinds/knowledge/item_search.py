@@ -22,6 +22,8 @@ from commonplace.search.engine import SemanticSource
 from commonplace.store.base import Store
 from commonplace.store.facets import facet
 from commonplace.store.filters import fold_tag, micros
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.messages import Messages
 from commonplace.text.terms import Term
 
@@ -191,7 +193,7 @@ class KnowledgeSearch:
         """Return the characters that have a tag which is a whole part of the query."""
         if "characters" not in search.sources or not search.limits.tags:
             return np.empty(0, np.int64)
-        return self._store.select(Filter(kinds=("character",), tags=search.limits.tags))
+        return self._store.drawer(Listing).select(Filter(kinds=("character",), tags=search.limits.tags))
 
     # candidates
 
@@ -283,7 +285,7 @@ class KnowledgeSearch:
         tied = [n for n in range(len(first_rows)) if any(
             0 <= m < len(first_rows) and keys[first_rows[m]] == keys[first_rows[n]] for m in (n - 1, n + 1)
         )]  # fmt: skip
-        uris = {item.id: item.uri for item in self._store.items([items[n] for n in tied])}
+        uris = {item.id: item.uri for item in self._store.drawer(Items).get([items[n] for n in tied])}
         uri_by_row = {first_rows[n]: uris.get(items[n], "") for n in tied}
         return sorted(first_rows, key=lambda row: (keys[row], uri_by_row.get(row, "")))
 

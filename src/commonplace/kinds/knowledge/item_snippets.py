@@ -14,6 +14,8 @@ from commonplace.kinds.knowledge.item_scores import AnalyzedQuery
 from commonplace.kinds.knowledge.kinds import shown_id
 from commonplace.model import JSON, Item
 from commonplace.store.base import Store
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.messages import Messages
 from commonplace.text.matches import Matcher
 from commonplace.text.snippet import Match, snippet
@@ -162,7 +164,7 @@ class Shower:
 
     def hits(self, rows: Sequence[tuple[int, float]], fields: Sequence[str] = ()) -> list[KnowledgeHit]:
         """Return the hits of (item id, score) pairs. One whose item was deleted a moment ago is left out."""
-        items = {item.id: item for item in self._store.items([item for item, _ in rows], body=True)}
+        items = {item.id: item for item in self._store.drawer(Items).get([item for item, _ in rows], body=True)}
         talks = talks_of(self._store, items.values())
         cut = [item.id for item in items.values() if item.chunk_count > 1 or item.kind in _ANCHORED]
         places = self._store.drawer(Records).places(cut) if cut else {}
@@ -225,8 +227,8 @@ def title_snippet(conversation: Item, first: str, length: int) -> str:
 def talks_of(store: Store, items: Iterable[Item]) -> dict[str, Item]:
     """Return the conversations of messages, by their keys."""
     keys = {item.parent for item in items if item.kind == "message"}
-    ids = store.ids_of([("conversation", "", key) for key in sorted(keys)])
-    return {item.key: item for item in store.items(ids)}
+    ids = store.drawer(Listing).ids_of([("conversation", "", key) for key in sorted(keys)])
+    return {item.key: item for item in store.drawer(Items).get(ids)}
 
 
 def message_loc(item: Item) -> dict[str, JSON]:

@@ -13,6 +13,7 @@ from commonplace.kinds.knowledge.kinds import KIND_OF
 from commonplace.model import Change, IndexedItem, Item, parse_uri
 from commonplace.space import Space
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 from commonplace.store.lasting_names import LastingNames
 
 FOLDER = "whole"
@@ -66,10 +67,10 @@ class Knowledge:
                 message = parts[2]
                 item = self._talk(parts[1] or "", message, body=body)
             elif parts and parts[0] == kind:
-                item = self.store.item(kind, None, parts[2], body=body)
+                item = self.store.drawer(Items).find(kind, None, parts[2], body=body)
         else:
             item = self._named(text, body=body) if kind == "prompt" else None
-            item = item or self.store.item(kind, None, text, body=body)
+            item = item or self.store.drawer(Items).find(kind, None, text, body=body)
         if item is None:
             label = _LABELS.get(source, kind)
             raise NotFound(f'There is no {label} "{text}". Find one with {source}.search.')
@@ -77,13 +78,13 @@ class Knowledge:
 
     def _talk(self, conversation: str, message: str, *, body: bool) -> Item | None:
         """Return a conversation that has this message, or None."""
-        if self.store.item("message", conversation, message, body=False) is None:
+        if self.store.drawer(Items).find("message", conversation, message, body=False) is None:
             return None
-        return self.store.item("conversation", "", conversation, body=body)
+        return self.store.drawer(Items).find("conversation", "", conversation, body=body)
 
     def _named(self, name: str, *, body: bool) -> Item | None:
         """Return the prompt with a name, of several the one spelled exactly so."""
-        prompts = self.store.items(self.store.drawer(LastingNames).named("prompt", name), body=body)
+        prompts = self.store.drawer(Items).get(self.store.drawer(LastingNames).named("prompt", name), body=body)
         exact = [item for item in prompts if item.title == name] or prompts
         return exact[0] if exact else None
 

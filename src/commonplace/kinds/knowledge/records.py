@@ -54,6 +54,8 @@ from commonplace.kinds.knowledge.media import MEDIA_FIELDS, media_record, shape_
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
 from commonplace.store.lasting_names import LastingNames
 from commonplace.store.messages import Messages
 
@@ -134,7 +136,7 @@ def create_record(store: Store, record: Mapping[str, JSON]) -> RecordOutcome:
     with store.transaction():
         if record.get("id") is not None:
             key = checked_id(record["id"], kind)
-            if store.item(kind, None, key, body=False) is not None:
+            if store.drawer(Items).find(kind, None, key, body=False) is not None:
                 raise AlreadyExists(
                     f'There is a {kind} "{key}" already. Choose another id, or leave it out.', code="conflict"
                 )
@@ -155,9 +157,9 @@ def delete_record(store: Store, record: Mapping[str, JSON]) -> RecordOutcome:
 def delete_item(store: Store, item: Item, expected_version: int | None = None) -> None:
     """Delete an item with what hangs on it: a conversation's messages; a character leaves its conversations."""
     with store.transaction():
-        store.delete([item.id], expected_version)
+        store.drawer(Items).delete([item.id], expected_version)
         if item.kind == "conversation":
-            store.delete(store.drawer(Messages).of(item.key))
+            store.drawer(Items).delete(store.drawer(Messages).of(item.key))
         elif item.kind == "character":
             for conversation, _ in store.drawer(Messages).conversations_with(item.key):
                 leave_character(store, conversation)
@@ -183,7 +185,7 @@ class _Put:
         if self._kind == "prompt":
             check_name_free(self._store, draft.title, identified.item)
         before = identified.item.version if identified.item else 0
-        item = self._store.put([prepare(draft, expected_version if identified.item else 0)])[0]
+        item = self._store.drawer(Items).put([prepare(draft, expected_version if identified.item else 0)])[0]
         if item.version != before or identified.item is None:
             self._keep(shaped, item, new=identified.item is None)
         item = self._settled(item, identified)
@@ -215,14 +217,14 @@ class _Put:
         character_id = self._record.get("character_id")
         if character_id is not None:
             key = self._references.key("character", checked_id(character_id, "character"))
-            if self._store.item("character", "", key, body=False):
+            if self._store.drawer(Items).find("character", "", key, body=False):
                 return key
             self._warnings.append(f'There is no character "{character_id}"; the conversation was stored without one.')
             return None
         name = optional(self._record, "character")
         if not name:
             return None
-        namesakes = self._store.items(self._names.named("character", name))
+        namesakes = self._store.drawer(Items).get(self._names.named("character", name))
         exact = [item for item in namesakes if item.title == name] or namesakes
         if not exact:
             self._warnings.append(f'There is no character called "{name}"; the name was kept in metadata.')
@@ -247,7 +249,7 @@ class _Put:
 
     def _new_key(self, wanted: str | None) -> str:
         """Return the key a record asks for if it is free, else a new one, and note that for later lines."""
-        if wanted is not None and self._store.item(self._kind, None, wanted, body=False) is None:
+        if wanted is not None and self._store.drawer(Items).find(self._kind, None, wanted, body=False) is None:
             number = number_of(wanted)
             if self._kind in NUMBERED and number is not None:
                 self._names.take_number(self._kind, number)
@@ -263,7 +265,7 @@ class _Put:
             return str(uuid4())
         while True:  # a key that is a number may have come in as one of another spelling
             key = str(self._names.next_number(self._kind))
-            if self._store.item(self._kind, None, key, body=False) is None:
+            if self._store.drawer(Items).find(self._kind, None, key, body=False) is None:
                 return key
 
     def _keep(self, shaped: Shaped, item: Item, *, new: bool) -> None:
@@ -302,25 +304,26 @@ def _identify(store: Store, kind: str, record: Mapping[str, JSON], shaped: Shape
         uid = checked_uid(record["uid"])
         known_id = store.drawer(LastingNames).item_of_uid(kind, uid)
         if known_id is not None:
-            return _Identified(store.items([known_id], body=True)[0], uid, key)
+            return _Identified(store.drawer(Items).get([known_id], body=True)[0], uid, key)
         namesake = _by_name(store, record) if kind == "prompt" else None
         return _Identified(namesake, uid, key)
     if key is not None:
-        return _Identified(store.item(kind, None, key), None, key)
+        return _Identified(store.drawer(Items).find(kind, None, key), None, key)
     if kind == "prompt":
         return _Identified(_by_name(store, record))
     return _Identified(_alike(store, kind, shaped) if shaped else None)
 
 
 def _by_name(store: Store, record: Mapping[str, JSON]) -> Item | None:
-    namesakes = store.items(store.drawer(LastingNames).named("prompt", str(record.get("name", ""))), body=True)
+    ids = store.drawer(LastingNames).named("prompt", str(record.get("name", "")))
+    namesakes = store.drawer(Items).get(ids, body=True)
     return namesakes[0] if namesakes else None
 
 
 def _alike(store: Store, kind: str, shaped: Shaped) -> Item | None:
     """Return an item of the kind with the same title and content, or None."""
     draft = shaped.draft
-    for item in store.items(store.drawer(LastingNames).named(kind, draft.title), body=True):
+    for item in store.drawer(Items).get(store.drawer(LastingNames).named(kind, draft.title), body=True):
         same = (
             item.fields.get("digest") == draft.fields["digest"] if kind == "conversation" else item.body == draft.body
         )
@@ -358,7 +361,7 @@ def records(store: Store, kinds: Sequence[str] = KINDS) -> Iterator[dict[str, JS
         for start in range(0, len(listed), _BATCH):
             batch = [item for item, _ in listed[start : start + _BATCH]]
             uids = store.drawer(LastingNames).uids(batch)
-            for item in store.items(batch, body=True):
+            for item in store.drawer(Items).get(batch, body=True):
                 yield _record(store, item, uids[item.id])
 
 
@@ -382,7 +385,7 @@ def _record(store: Store, item: Item, uid: str) -> dict[str, JSON]:
 def _own(store: Store, item: Item) -> dict[str, JSON]:
     match item.kind:
         case "media":
-            return media_record(item, store.drawer(Records).cues(item.id), store.chunks_of(item.id))
+            return media_record(item, store.drawer(Records).cues(item.id), store.drawer(Chunks).of(item.id))
         case "character":
             attached = store.drawer(Attachments).of(item.id)
             return character_record(item, attached[0][0] if attached else None)

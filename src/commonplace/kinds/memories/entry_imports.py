@@ -28,6 +28,7 @@ from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
 from commonplace.store.filters import micros
 from commonplace.store.import_sources import ImportSource, ImportSources
+from commonplace.store.items import Items
 from commonplace.store.sqlite.context_server import ForeignEntry, open_foreign
 
 # ids of theirs
@@ -280,7 +281,7 @@ def _lookup_by_content(store: Store) -> Callable[[IncomingEntry], int | None]:
     numbers = store.drawer(EntryRows).numbers()
     for start in range(0, len(numbers), _BATCH):
         rows = store.drawer(EntryRows).get(numbers[start : start + _BATCH])
-        items = {item.id: item for item in store.items([row.item_id for row in rows])}
+        items = {item.id: item for item in store.drawer(Items).get([row.item_id for row in rows])}
         for row in rows:
             here[row.thread, row.source, row.created_at, items[row.item_id].content_hash].append(row.number)
 

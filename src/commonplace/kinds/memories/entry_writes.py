@@ -31,7 +31,9 @@ from commonplace.kinds.memories.entry import (
 from commonplace.model import JSON, Draft, Item, Span
 from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
+from commonplace.store.embeddings import Embeddings
 from commonplace.store.filters import micros
+from commonplace.store.items import Items
 from commonplace.store.rows import Write
 from commonplace.text.chunk import ChunkRules, chunk
 from commonplace.text.languages import UNKNOWN
@@ -82,7 +84,7 @@ def _spans(text: str, rules: EntryRules) -> tuple[Span, ...]:
 
 def store_again(store: Store, new: New, twin: Said, rules: EntryRules) -> Stored:
     """Update the twin of an entry: fields that were given are replaced; text, summary and creation time stay."""
-    item = store.items([twin.item_id], body=True)[0]
+    item = store.drawer(Items).get([twin.item_id], body=True)[0]
     fields = dict(item.fields)
     if new.expires_at is not None:
         fields["expires_at"] = micros(new.expires_at)
@@ -106,7 +108,7 @@ def revise_entry(store: Store, revision: Revision, rules: EntryRules, prepared: 
     if not rows:
         raise NoEntry(revision.number)
     row = rows[0]
-    item = store.items([row.item_id], body=True)[0]
+    item = store.drawer(Items).get([row.item_id], body=True)[0]
     if revision.expected_version not in (None, item.version):
         raise EntryChanged(revision.number, revision.expected_version or 0, item.version)
     fields = dict(item.fields)
@@ -126,7 +128,7 @@ def revise_entry(store: Store, revision: Revision, rules: EntryRules, prepared: 
             raise InvalidInput(f"metadata must be at most {MOST_METADATA >> 20} MiB as JSON")
     tags = item.tags if revision.tags is None else normal_tags(revision.tags)
     text = prepared if other_text else None
-    embedded = other_text and store.has_vectors(item.id)
+    embedded = other_text and store.drawer(Embeddings).any_of(item.id)
     written = _rewrite(
         store, item, rules, fields=fields, metadata=metadata, tags=tags, images=revision.images, text=text
     )
@@ -178,7 +180,7 @@ def _rewrite(
         write = _prepared(draft, rules)
     else:
         write = cut(draft, rules)
-    written = store.put([write])[0]
+    written = store.drawer(Items).put([write])[0]
     if images is not None:
         store.drawer(Attachments).attach(item.id, [image.attachment() for image in images])
     return written

@@ -21,6 +21,10 @@ from commonplace.models.providers.replies import RequestRefused, TooLong
 from commonplace.models.roles import Generator
 from commonplace.settings import Settings
 from commonplace.store.base import Store
+from commonplace.store.embeddings import Embeddings
+from commonplace.store.items import Items
+from commonplace.store.job_queue import JobQueue
+from commonplace.store.listing import Listing
 from commonplace.store.rows import Job, Model, Write
 from commonplace.text.summary import extract
 from commonplace.text.token_estimates import estimate, reach, safe_cut
@@ -101,15 +105,15 @@ class Summaries:
     def queue(self, item_ids: Sequence[int]) -> None:
         """Queue the summaries of these items. Call it in the transaction that stores them, so that neither is lost."""
         for item_id in item_ids:
-            self._store.enqueue(JOB, {"item": item_id})
+            self._store.drawer(JobQueue).enqueue(JOB, {"item": item_id})
 
     def work(self, stopping: Callable[[], bool] = lambda: False) -> bool:
         """Write queued summaries until none is due or `stopping` returns true. Return whether some are left.
 
         After a provider fails once it is not asked about the rest: all of it is retried later.
         """
-        while self.enabled and self._store.job_total() and not stopping():
-            job = self._store.claim(JOB, self._lease)
+        while self.enabled and self._store.drawer(JobQueue).total() and not stopping():
+            job = self._store.drawer(JobQueue).claim(JOB, self._lease)
             if job is None:
                 break
             try:
@@ -117,16 +121,16 @@ class Summaries:
             except CommonplaceError as error:
                 self._again(job, error)
                 break
-            self._store.finish(job)
-        return self.enabled and self._store.job_total() > 0
+            self._store.drawer(JobQueue).finish(job)
+        return self.enabled and self._store.drawer(JobQueue).total() > 0
 
     def catch_up(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Summarize every entry that should have a summary and has none, and return how many gained one."""
         if not self.enabled:
             return 0
         filter, after, gained, walked = Filter(kinds=("memory",)), 0, 0, 0
-        total = len(self._store.select(filter))
-        while items := self._store.scan(filter, after=after, limit=_SCAN, body=True):
+        total = len(self._store.drawer(Listing).select(filter))
+        while items := self._store.drawer(Listing).scan(filter, after=after, limit=_SCAN, body=True):
             for item in items:
                 body = item.body or ""
                 if self.wants(body) and not str(item.fields.get("summary") or "").strip():
@@ -143,7 +147,7 @@ class Summaries:
 
     def _do(self, job: Job) -> None:
         """Write the summary of a job's item, where it still needs one."""
-        items = self._store.items([int(job.payload["item"])], body=True)
+        items = self._store.drawer(Items).get([int(job.payload["item"])], body=True)
         if not items or str(items[0].fields.get("summary") or "").strip():
             return
         body = items[0].body or ""
@@ -154,10 +158,12 @@ class Summaries:
         """Schedule a retry of a job that failed, or drop it after too many attempts where the text is at fault."""
         if job.attempts >= MOST_ATTEMPTS and _is_about_the_text(error):  # all else may pass
             log.warning("An entry stays without a summary after %d attempts: %s", job.attempts, error)
-            self._store.finish(job)
+            self._store.drawer(JobQueue).finish(job)
             return
         log.info("A summary is put off: %s", error)
-        self._store.fail(job, str(error), min(LONGEST_RETRY_S, FIRST_RETRY_S * 2 ** (job.attempts - 1)))
+        self._store.drawer(JobQueue).fail(
+            job, str(error), min(LONGEST_RETRY_S, FIRST_RETRY_S * 2 ** (job.attempts - 1))
+        )
 
 
 def _is_about_the_text(error: CommonplaceError) -> bool:
@@ -198,7 +204,7 @@ class Ahead:
     def keep(self) -> None:
         """Store the vectors. Call it in the transaction that has stored their passages."""
         if self._vectors is not None:
-            self._store.add_vectors(*self._vectors)
+            self._store.drawer(Embeddings).add(*self._vectors)
 
 
 def _with_summary(write: Write, summary: str) -> Write:

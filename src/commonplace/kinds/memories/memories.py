@@ -19,6 +19,7 @@ from commonplace.kinds.memories.metadata import sync_fields
 from commonplace.model import Draft
 from commonplace.settings import BadSetting, Settings
 from commonplace.space import Space
+from commonplace.store.items import Items
 from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.outdated import Outdated
 from commonplace.text.chunk import ChunkRules
@@ -60,7 +61,7 @@ class Memories:
 
     def _whole(self, rows: Sequence[EntryRow], *, history: bool = False) -> list[Entry]:
         ids = [row.item_id for row in rows]
-        items = {item.id: item for item in self._store.items(ids, body=True)}
+        items = {item.id: item for item in self._store.drawer(Items).get(ids, body=True)}
         past = self._store.drawer(EntryRows).past(ids) if history else {}
         return [
             Entry(row, items[row.item_id], tuple(past.get(row.item_id, ()))) for row in rows if row.item_id in items
@@ -153,7 +154,9 @@ class Memories:
     def delete(self, numbers: Sequence[int]) -> int:
         """Remove entries with everything that hangs on them, and return how many there were."""
         with self._store.transaction():
-            count = self._store.delete([row.item_id for row in self._store.drawer(EntryRows).get(numbers)])
+            count = self._store.drawer(Items).delete(
+                [row.item_id for row in self._store.drawer(EntryRows).get(numbers)]
+            )
         self._settle(count)
         return count
 
@@ -177,7 +180,7 @@ class Memories:
     def sweep(self) -> int:
         """Remove entries that have expired and return how many. Where none has, it costs one look at an index."""
         expired = self._store.drawer(Outdated).expired(time.time_ns() // 1000)
-        return self._store.delete(expired) if expired else 0
+        return self._store.drawer(Items).delete(expired) if expired else 0
 
     def _settle(self, written: int) -> None:
         if written >= BULK:

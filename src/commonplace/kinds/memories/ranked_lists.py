@@ -24,6 +24,7 @@ from commonplace.search.engine import Floats, deepen
 from commonplace.search.look import scope_of
 from commonplace.space import Space
 from commonplace.store.base import Store
+from commonplace.store.listing import Listing
 from commonplace.store.outdated import Outdated
 from commonplace.store.rows import Moment
 
@@ -174,7 +175,7 @@ class RankedLists:
 
     def _selected(self, filter: Filter) -> Ids:
         """Return all items that the filter lets pass."""
-        items = self._store.select(filter)
+        items = self._store.drawer(Listing).select(filter)
         return items if filter.entries is None else items[self._times.now().of(items) >= 0]
 
     def _kept(self, found: EntryHits, filter: Filter) -> EntryHits:
@@ -190,7 +191,7 @@ class RankedLists:
             created = self._times.now().of(items)
             hidden = [] if filter.entries.superseded else self._store.drawer(Outdated).superseded()
             return np.where(np.isin(items, hidden), -1, created) if hidden else created
-        matching = self._store.matching(filter, items.tolist())
+        matching = self._store.drawer(Listing).matching(filter, items.tolist())
         return np.array([matching.get(item, -1) for item in items.tolist()], np.int64)
 
     def by_meaning(self, text: str, filter: Filter, count: int) -> ByMeaning:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from commonplace.store.stored_settings import StoredSettings
+
 if TYPE_CHECKING:
     from commonplace.store.base import Store
 
@@ -13,4 +15,4 @@ LISTED = "tables.state"
 
 def has_tables(store: Store) -> bool:
     """Return whether there ever was a project, a table or an instance. Nothing of this kind is loaded for it."""
-    return bool(store.setting(LISTED))
+    return bool(store.drawer(StoredSettings).get(LISTED))

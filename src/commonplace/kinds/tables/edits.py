@@ -22,6 +22,7 @@ from commonplace.kinds.tables.shredding import INDEX, dumps, size_of
 from commonplace.kinds.tables.values import LARGEST, check, read
 from commonplace.model import JSON, Item
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 
 FORMATS = ("json", "jsonl", "csv")
 MODES = ("replace", "append", "merge")
@@ -164,7 +165,9 @@ class Writing:
 
     def _record(self, edits: Edits, container: Tokens) -> Item | None:
         """Return the item of a container's own record, or None."""
-        return self._store.item("table", edits.table.id, node_key(container, edits.table.generation), body=False)
+        return self._store.drawer(Items).find(
+            "table", edits.table.id, node_key(container, edits.table.generation), body=False
+        )
 
     # operations of the tool types
 

@@ -18,6 +18,7 @@ from commonplace.kinds.tables.rows import DirtyRow, Fragment, Missing, TableRow,
 from commonplace.kinds.tables.shredding import index_of, inside
 from commonplace.model import JSON, Item
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 
 PAGE = 64
 """Fragments read at a time."""
@@ -182,7 +183,7 @@ class Indexer:
 
         `size` is the bytes that are new or have moved.
         """
-        before, last = self._store.last_change(), self._store.last_item()
+        before, last = self._store.last_change(), self._store.drawer(Items).last()
         pairs = [(change, generation) for generation in table.generations for change in changes]
         if size > AT_ONCE_BYTES or not all(self._is_small(table, *each, last) for each in pairs):
             for change in changes:
@@ -195,7 +196,7 @@ class Indexer:
             place, old = render(change.place), self._old(table, change, generation, last)
             row = DirtyRow(0, table.number, generation, place, change.first, change.alone, None, 0, last)
             new_items = self._put(table, generation, list(self._nodes(walk, coverage, row)))
-            self._store.delete([item for item in old if item not in new_items])
+            self._store.drawer(Items).delete([item for item in old if item not in new_items])
         if self._store.last_change() != before:
             progress = {f"embedded {generation}": last for generation in table.generations}
             self._job_rows.want(table.number, "index", {"small": True, "since": before, **progress})
@@ -231,7 +232,9 @@ class Indexer:
         rules, coverage = self.rules(table)
         walk = Walk(self._data, table.number, rules)
         if dirty.cursor is None and not dirty.swept:
-            dirty = dirty._replace(upto=self._store.last_item())  # what was made while it waited may be superfluous too
+            dirty = dirty._replace(
+                upto=self._store.drawer(Items).last()
+            )  # what was made while it waited may be superfluous too
         nodes = []
         for node in self._nodes(walk, coverage, dirty):
             nodes.append(node)
@@ -254,11 +257,11 @@ class Indexer:
             )
         superfluous = [
             item.id
-            for item in self._store.items(ids)
+            for item in self._store.drawer(Items).get(ids)
             if is_stale(str(item.fields["pointer"]), dirty)
             and (not coverage.holds(tokens_of(item)) or walk.node_at(tokens_of(item)) is None)
         ]
-        self._store.delete(superfluous)
+        self._store.drawer(Items).delete(superfluous)
         if len(ids) < BATCH or dirty.alone:
             self._node_rows.drop_dirty([dirty.id])
         else:
@@ -287,7 +290,7 @@ class Indexer:
         """Store nodes and return their item ids."""
         if not nodes:
             return set()
-        items = self._store.put([write_of(node, table, generation) for node in nodes])
+        items = self._store.drawer(Items).put([write_of(node, table, generation) for node in nodes])
         pointers = [plain(render(node.tokens)) for node in nodes]
         self._node_rows.place_nodes(
             table, generation, [(item.id, pointer) for item, pointer in zip(items, pointers, strict=True)]
@@ -295,7 +298,7 @@ class Indexer:
         return {item.id for item in items}
 
     def _at(self, table: TableRow, generation: int, place: Tokens) -> list[int]:
-        item = self._store.item("table", table.id, node_key(place, generation), body=False)
+        item = self._store.drawer(Items).find("table", table.id, node_key(place, generation), body=False)
         return [item.id] if item else []
 
 

@@ -24,6 +24,7 @@ from commonplace.kinds.tables.node_drawer import JobDrawer, NodeDrawer
 from commonplace.kinds.tables.rows import Nodes, TableJob, TableRow
 from commonplace.model import item_of
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 from commonplace.store.rows import LONGEST_WAIT
 
 MOST_FOLLOWED = 100_000
@@ -201,7 +202,7 @@ class Jobs:
         deadline = time.monotonic() + STEP_S
         while time.monotonic() < deadline:
             ids = self._node_rows.node_ids(
-                table.id, generation, "", after=checkpoint, upto=self._store.last_item(), limit=EMBEDDED
+                table.id, generation, "", after=checkpoint, upto=self._store.drawer(Items).last(), limit=EMBEDDED
             )
             if not ids:
                 return self._embed_written(table, generation, since)
@@ -240,8 +241,8 @@ class Jobs:
             if current is None or current.leaving is None:
                 return
             old = current.leaving
-            ids = self._node_rows.node_ids(table.id, old, "", after=0, upto=self._store.last_item(), limit=500)
-            self._store.delete(ids)
+            ids = self._node_rows.node_ids(table.id, old, "", after=0, upto=self._store.drawer(Items).last(), limit=500)
+            self._store.drawer(Items).delete(ids)
             self._node_rows.drop_dirty_of(table.number, old)
             if not ids:
                 self._table_rows.change_table(replace(current, leaving=None))

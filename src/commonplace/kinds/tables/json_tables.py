@@ -21,6 +21,8 @@ from commonplace.kinds.tables.table_lines import Exchange
 from commonplace.kinds.tables.tool_instances import Instances
 from commonplace.model import JSON, Filter
 from commonplace.space import Space
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 
 
 class Tables:
@@ -85,19 +87,19 @@ class Tables:
             current_items = self._known(current) if current else set()
             stray = [item for item in self._all(table) if item not in current_items]
             if not dry_run:
-                self._store.delete(stray)
+                self._store.drawer(Items).delete(stray)
             return len(stray), len(current_items)
 
     def _known(self, table: TableRow) -> set[int]:
         """Return the indexed nodes of all generations in use."""
-        items, last = set[int](), self._store.last_item()
+        items, last = set[int](), self._store.drawer(Items).last()
         for generation in table.kept_generations:
             items.update(self._nodes.node_ids(table.id, generation, "", after=0, upto=last, limit=-1))
         return items
 
     def _all(self, table: TableRow) -> list[int]:
         """Return all indexed nodes of a table."""
-        items: list[int] = self._store.select(Filter(kinds=("table",), parents=(table.id,))).tolist()
+        items: list[int] = self._store.drawer(Listing).select(Filter(kinds=("table",), parents=(table.id,))).tolist()
         return items
 
     def close(self) -> None:

@@ -18,6 +18,8 @@ from commonplace.kinds.tables.pointers import is_inside, plain, tokens
 from commonplace.kinds.tables.rows import DirtyRow, Nodes, TableRow, ToolRow
 from commonplace.model import JSON, Filter
 from commonplace.store.base import Store
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 
 MOST_KEPT = 64
 MOST_FOLLOWED = 2_000
@@ -106,15 +108,19 @@ class NodeScopes:
         return cached[1]
 
     def _outside(self, nodes: Nodes) -> Ids | None:
-        count = sum(self._store.counts().values()) - len(nodes.items)
+        count = sum(self._store.drawer(Listing).counts().values()) - len(nodes.items)
         if count > FEW:
             return None
-        return np.setdiff1d(self._store.select(Filter()), nodes.items, assume_unique=True) if count else _NONE
+        return (
+            np.setdiff1d(self._store.drawer(Listing).select(Filter()), nodes.items, assume_unique=True)
+            if count
+            else _NONE
+        )
 
     def _still_outside(self, seen: int, outside: Ids, nodes: Nodes) -> Ids | None:
         """Return the items outside after some changes, without reading all items."""
         touched = self._touched(seen)
-        existing = [item.id for item in self._store.items(touched[~among(touched, nodes.items)].tolist())]
+        existing = [item.id for item in self._store.drawer(Items).get(touched[~among(touched, nodes.items)].tolist())]
         updated = np.union1d(outside[~among(outside, touched)], np.array(existing, dtype=np.int64))
         return updated if len(updated) <= FEW else None
 
@@ -230,5 +236,5 @@ class States:
         """Return why the first node that was too long was skipped, or None."""
         nodes = self._scopes.nodes(table, plain(tool.json_path))
         skipped = nodes.items[nodes.chunks == 0][:1000].tolist()
-        reasons = (str(item.fields.get("reason", "")) for item in self._store.items(skipped))
+        reasons = (str(item.fields.get("reason", "")) for item in self._store.drawer(Items).get(skipped))
         return next((reason[:LONGEST_ERROR] for reason in reasons if "characters" in reason), None)

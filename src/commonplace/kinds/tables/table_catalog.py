@@ -22,6 +22,7 @@ from commonplace.kinds.tables.shredding import dumps
 from commonplace.kinds.tables.values import check
 from commonplace.model import JSON
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 
 TYPES = ("get_data_schema", "get_all_data", "query_data", "create", "update", "delete", "preview", "select", "search")
 KEPT_BY_SERVER = "search_index"
@@ -159,10 +160,10 @@ class Catalog:
         with self._store.transaction():
             current = self._writing.current(table, None)
             tools = len(self._table_rows.tools(table.number))
-            last = self._store.last_item()
+            last = self._store.drawer(Items).last()
             for generation in current.kept_generations:
                 ids = self._node_rows.node_ids(table.id, generation, "", after=0, upto=last, limit=-1)
-                self._store.delete(ids)
+                self._store.drawer(Items).delete(ids)
             self._table_rows.drop_table(table.number)
             return tools
 

@@ -30,6 +30,8 @@ from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.model import JSON, SCHEMES, Filter, Item
 from commonplace.profiles.commonplace.fetching import standing_of
 from commonplace.profiles.commonplace.search_tools import places
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.text.nearest import or_of
 from commonplace.text.outline import Heading
 from commonplace.tools.budget import Passed, make_cursor, read_cursor
@@ -57,7 +59,7 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     call.space.sweep()
     if not place.strip("/"):
         counts = call.space.status().items
-        counts |= {TAGS: len(tags)} if (tags := call.space.store.tags()) else {}
+        counts |= {TAGS: len(tags)} if (tags := call.space.store.drawer(Listing).tags()) else {}
         return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
     if place == TAGS or place.startswith(f"{TAGS}/"):
         return _tagged(call.space, place.partition("/")[2], given)
@@ -66,7 +68,7 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     kind, slash, parent = place.partition("/")
     if kind not in SCHEMES:
         return _of_no_kind(call, place, given)
-    parents = call.space.store.parents(kind)
+    parents = call.space.store.drawer(Listing).parents(kind)
     if not slash and (len(parents) > 1 or (parents and "" not in parents)):
         page = _paged([{"at": f"{kind}/{key}", "name": key, "count": count} for key, count in parents.items()], given)
         names = _names(call.space, kind, [entry["name"] for entry in page["entries"]])
@@ -82,7 +84,7 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 def _tagged(space: Space, tag: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the tags, or the items that have one."""
     if not tag:
-        counts = space.store.tags().items()
+        counts = space.store.drawer(Listing).tags().items()
         return _paged([{"at": f"{TAGS}/{tag}", "name": tag, "count": count} for tag, count in counts], given)
     if unknown := unknown_tags(space, [tag]):
         raise NotFound(f'{unknown[0]} Browse "{TAGS}" to see which there are.')
@@ -91,7 +93,7 @@ def _tagged(space: Space, tag: str, given: Mapping[str, JSON]) -> dict[str, JSON
 
 def _folder(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the folders, then the documents, of a collection or of a folder in it, each by name."""
-    store, parents = call.space.store, call.space.store.parents("document")
+    store, parents = call.space.store, call.space.store.drawer(Listing).parents("document")
     name, folder = _collection(call, place.strip("/"), parents)
     keys = places(call, [name])
     paths = {path: key for key in keys for path in store.drawer(CollectionFiles).versions(key)}
@@ -106,8 +108,8 @@ def _folder(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON
         for path, count in folders.items()
     ][start:end]
     shown = own[max(0, start - len(folders)) : max(0, end - len(folders))]
-    ids = store.ids_of([("document", paths[path], path) for path in shown])
-    entries += _listed(call.space, sorted(store.items(ids), key=lambda item: item.key))
+    ids = store.drawer(Listing).ids_of([("document", paths[path], path) for path in shown])
+    entries += _listed(call.space, sorted(store.drawer(Items).get(ids), key=lambda item: item.key))
     return _entries(entries, make_cursor(Passed(end), given) if end < len(folders) + len(own) else None)
 
 
@@ -150,13 +152,13 @@ def _is_there(space: Space, collections: Sequence[str], filled: Mapping[str, int
     """Return whether any of these is a collection: a declared one may have no documents, others have no record."""
     if not filled.keys().isdisjoint(collections):
         return True
-    return bool(space.store.ids_of([("collection", "", key) for key in collections]))
+    return bool(space.store.drawer(Listing).ids_of([("collection", "", key) for key in collections]))
 
 
 def _names(space: Space, kind: str, keys: Sequence[str]) -> dict[str, str]:
     """Return the names that people know collections, conversations and tables by; other keys are names already."""
     if kind == "document":
-        return collection_names(space, space.store.parents(kind))
+        return collection_names(space, space.store.drawer(Listing).parents(kind))
     if kind == "message":
         return conversations(space, keys)
     return {table.id: table.name for table in space.store.drawer(TableDrawer).tables()} if kind == "table" else {}
@@ -186,7 +188,7 @@ def _part(heading: Heading) -> str:
 
 
 def _items(space: Space, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    items = space.store.scan(filter, after=read_cursor(given).offset, limit=given["limit"] + 1)
+    items = space.store.drawer(Listing).scan(filter, after=read_cursor(given).offset, limit=given["limit"] + 1)
     shown = items[: given["limit"]]
     cursor = make_cursor(Passed(shown[-1].id), given) if len(items) > len(shown) else None
     return _entries(_listed(space, shown), cursor)

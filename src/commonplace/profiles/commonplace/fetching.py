@@ -15,6 +15,7 @@ from commonplace.kinds.documents.locating import (
 from commonplace.kinds.memories.drawer import EntryRows
 from commonplace.model import JSON, Chunk, Item, uri_of
 from commonplace.space import Space
+from commonplace.store.chunks import Chunks
 from commonplace.store.messages import Messages
 from commonplace.text.text_lines import line_starts, split_lines
 from commonplace.text.token_estimates import estimate, reach, safe_cut
@@ -139,7 +140,7 @@ def _later(passage: TextRange, line: int) -> TextRange:
 
 def _chunks_of(space: Space, item: Item) -> list[Chunk]:
     """Return an item's chunks; none for a conversation, whose messages have their own."""
-    return space.store.chunks_of(item.id) if item.kind != "conversation" else []
+    return space.store.drawer(Chunks).of(item.id) if item.kind != "conversation" else []
 
 
 def _spanned(place: TextRange, chunks: list[Chunk], first: int, last: int) -> TextRange:

@@ -18,7 +18,9 @@ from commonplace.kinds.tables import has_tables
 from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.space import Space
+from commonplace.store.items import Items
 from commonplace.store.lasting_names import LastingNames
+from commonplace.store.listing import Listing
 from commonplace.tools.arguments import moment
 from commonplace.tools.budget import digest, fit, make_cursor, read_cursor
 from commonplace.tools.schema import (
@@ -121,7 +123,7 @@ def _trimmed(detail: str) -> str:
 
 def places(call: Call, names: Sequence[str]) -> tuple[str, ...]:
     """Return the keys of collections, threads and conversations; names and aliases of packages add their keys."""
-    if all(call.space.store.item("collection", "", name, body=False) for name in names):
+    if all(call.space.store.drawer(Items).find("collection", "", name, body=False) for name in names):
         return tuple(names)
     names = tuple(dict.fromkeys((*names, *_in_any_case(call.space, names))))
     from commonplace.kinds.documents.tools.document_shapes import visible  # reads declarations, which few searches need
@@ -135,7 +137,7 @@ def _in_any_case(space: Space, names: Sequence[str]) -> list[str]:
     """Return the collections that have these names in another case, where nothing has the exact name."""
     called = {name: collection_called(space, name) for name in names}
     others = {name: key for name, key in called.items() if key is not None and key != name}
-    known = set[str]().union(*map(space.store.parents, SCHEMES)) if others else set()
+    known = set[str]().union(*map(space.store.drawer(Listing).parents, SCHEMES)) if others else set()
     return [key for name, key in others.items() if name not in known]
 
 
@@ -149,11 +151,11 @@ def _unknown_notes(call: Call, names: Sequence[str]) -> list[str]:
 
 def _unknown_note(call: Call, name: str) -> str:
     store = call.space.store
-    keys = [item.key for item in store.items(store.drawer(LastingNames).named("conversation", name))]
+    keys = [item.key for item in store.drawer(Items).get(store.drawer(LastingNames).named("conversation", name))]
     if has_tables(store):
         keys += [table.id for table in store.drawer(TableDrawer).tables() if table.name == name]
     if not keys:
-        there = set[str]().union(*map(store.parents, SCHEMES))
+        there = set[str]().union(*map(store.drawer(Listing).parents, SCHEMES))
         return f'No collection, thread or conversation is called "{name}".{guess(name, sorted(there))}'
     known_as = " or ".join(f'"{key}"' for key in keys[:_FEW])
     return f'"{name}" is a title. What is in it goes by {known_as} in collections.'
@@ -161,8 +163,8 @@ def _unknown_note(call: Call, name: str) -> str:
 
 def _unknown(call: Call, names: Sequence[str]) -> list[str]:
     store = call.space.store
-    names = [name for name in dict.fromkeys(names) if not store.item("collection", "", name, body=False)]
-    there = set[str]().union(*map(store.parents, SCHEMES)) if names else set()
+    names = [name for name in dict.fromkeys(names) if not store.drawer(Items).find("collection", "", name, body=False)]
+    there = set[str]().union(*map(store.drawer(Listing).parents, SCHEMES)) if names else set()
     return [name for name in names if name not in there and len(places(call, [name])) == 1]
 
 

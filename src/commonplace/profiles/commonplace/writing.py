@@ -23,6 +23,8 @@ from commonplace.kinds.memories.entry import (
 from commonplace.kinds.memories.memories import Memories
 from commonplace.model import JSON, Draft, Item
 from commonplace.space import Space
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.text.structure import front_matter_title
 from commonplace.tools.arguments import moment
 from commonplace.tools.schema import INTEGER, STRING, STRINGS, answer, choice, flag, obj, one_or_many, text, texts
@@ -73,7 +75,7 @@ def _remember_note(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 def _check_free(space: Space, draft: Draft) -> None:
     """Raise AlreadyExists if any notebook has a note with this key: an address does not name the notebook."""
-    if space.store.ids_of([(draft.kind, None, draft.key)]):
+    if space.store.drawer(Listing).ids_of([(draft.kind, None, draft.key)]):
         raise AlreadyExists(
             f'There is a note "{draft.key}" already. Choose another key, or revise that one.', code="conflict"
         )
@@ -185,7 +187,7 @@ def forget(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     for item in items.values():
         _owned(item, "forgotten")
     if not given["dry_run"]:
-        call.space.store.delete(list(items), given.get("expected_version"))
+        call.space.store.drawer(Items).delete(list(items), given.get("expected_version"))
     found = [item.uri for item in items.values()]
     return {"forgotten": [] if given["dry_run"] else found, "found": found}
 

@@ -20,6 +20,7 @@ from commonplace.qmd.cli.advice import address, command, decoded
 from commonplace.qmd.cli.formats import as_json
 from commonplace.qmd.tools.file_names import is_address, without_scheme
 from commonplace.qmd.tools.index_status import lacking, moment
+from commonplace.store.listing import Listing
 
 PATTERN = "**/*.md"
 
@@ -103,7 +104,7 @@ def _record(library: Library, found: Collection) -> dict[str, JSON]:
         "gitignore": found.gitignore,
         "includeByDefault": found.included,
         "update": library.folders.update_command(found.name) or None,
-        "documents": library.store.parents("document").get(found.name, 0),
+        "documents": library.store.drawer(Listing).parents("document").get(found.name, 0),
         "lastUpdated": moment(library.folders.changed_at(found.name)),
     }
 

@@ -18,6 +18,9 @@ from commonplace.qmd.cli.formats import FORMATS, PrintedHit, format_options, hit
 from commonplace.qmd.tools.document_texts import shown
 from commonplace.qmd.tools.searches import LONGEST_QUERY, QmdHit, QmdResults, explained, find
 from commonplace.search.question import QueryDocument, Search, read_document, untyped_line
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.text.snippet import around
 
 FEW, MANY = 5, 20
@@ -145,7 +148,7 @@ def _usual(format: str) -> int:
 
 
 def _everything(library: Library) -> int:
-    return max(1, library.store.counts().get("document", 0))
+    return max(1, library.store.drawer(Listing).counts().get("document", 0))
 
 
 class _Presentation:
@@ -156,10 +159,12 @@ class _Presentation:
         self._limit = SNIPPET_JSON if format == "json" else SNIPPET
         ids = [result.item.id for result in found.results]
         self._bodies = (
-            {item.id: item.body or "" for item in library.store.items(ids, body=True)} if given["full"] else {}
+            {item.id: item.body or "" for item in library.store.drawer(Items).get(ids, body=True)}
+            if given["full"]
+            else {}
         )
         last = [chunk_id(result.item.id, result.item.chunk_count - 1) for result in found.results]
-        self._lines = {chunk.item_id: chunk.line_end for chunk in library.store.chunks(last)}
+        self._lines = {chunk.item_id: chunk.line_end for chunk in library.store.drawer(Chunks).get(last)}
         self._roots = {one.name: str(one.root) for one in library.folders.all()} if given["full_path"] else {}
 
     def hits(self) -> list[PrintedHit]:

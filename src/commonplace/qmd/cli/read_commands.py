@@ -32,6 +32,7 @@ from commonplace.qmd.tools.document_texts import Contexts, Gathered, excerpt, ga
 from commonplace.qmd.tools.file_names import NamedLines, find, locate, without_scheme
 from commonplace.qmd.tools.index_status import moment
 from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 
 MAX_BYTES = 65_536
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -104,8 +105,11 @@ def _documents(
     """Return the documents in the pattern's order, reading only bodies of up to `max_bytes`."""
     store, ids = library.store, [one.name.item_id for one in gathered.documents]
     sizes, docids, contexts = store.drawer(Items).body_sizes(ids), _docids(library, ids), Contexts(library)
-    small = {item.id: item for item in store.items([id for id in ids if sizes.get(id, 0) <= max_bytes], body=True)}
-    large = {item.id: item for item in store.items([id for id in ids if id not in small])}
+    small = {
+        item.id: item
+        for item in store.drawer(Items).get([id for id in ids if sizes.get(id, 0) <= max_bytes], body=True)
+    }
+    large = {item.id: item for item in store.drawer(Items).get([id for id in ids if id not in small])}
     found = []
     for one in gathered.documents:
         name, item = one.name, small.get(one.name.item_id) or large.get(one.name.item_id)
@@ -164,7 +168,7 @@ def ls(library: Library, place: str, json_wanted: bool) -> None:
 
 
 def _list_collections(library: Library, json_wanted: bool) -> None:
-    counts = library.store.parents("document")
+    counts = library.store.drawer(Listing).parents("document")
     found = library.folders.all()
     if json_wanted:
         records = [
@@ -183,10 +187,10 @@ def _list_collections(library: Library, json_wanted: bool) -> None:
 
 def _items(library: Library, name: str) -> list[Item]:
     """Return the documents of a collection by path. Raise NotFound for no such collection."""
-    if name not in library.store.parents("document") or name in packages(library.store):
+    if name not in library.store.drawer(Listing).parents("document") or name in packages(library.store):
         library.folders.get(name)
     filter, found, last = Filter(kinds=("document",), parents=(name,)), list[Item](), 0
-    while batch := library.store.scan(filter, after=last):
+    while batch := library.store.drawer(Listing).scan(filter, after=last):
         found += batch
         last = batch[-1].id
     return sorted(found, key=lambda item: item.key)

@@ -85,7 +85,7 @@ def commented(context: str | None, text: str) -> str:
 
 def read(space: Space, name: Name) -> Item:
     """Return a document with its body. Raise NoDocument if it was removed since it was named."""
-    found = space.store.items([name.item_id], body=True)
+    found = space.store.drawer(Items).get([name.item_id], body=True)
     if not found:
         raise NoDocument(name.file, ())
     return found[0]
@@ -181,7 +181,7 @@ def multi_get(call: Call, given: Mapping[str, JSON]) -> Reply:
         raise NotFound("\n".join([first, *others]), code="no_match")
     sizes = space.store.drawer(Items).body_sizes([located.name.item_id for located in gathered.documents])
     small = [one for one in gathered.documents if sizes.get(one.name.item_id, 0) <= given["maxBytes"]]
-    items = {item.id: item for item in space.store.items([one.name.item_id for one in small], body=True)}
+    items = {item.id: item for item in space.store.drawer(Items).get([one.name.item_id for one in small], body=True)}
     contexts = Contexts(space)
     texts = _opening(gathered)
     texts += [

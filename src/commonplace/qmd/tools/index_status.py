@@ -9,6 +9,7 @@ from datetime import datetime
 from commonplace.kinds.documents.folders.folder_collections import all_collections, changed_at, global_context, packages
 from commonplace.model import JSON
 from commonplace.space import Space
+from commonplace.store.listing import Listing
 from commonplace.tools.tool import Call, Reply
 
 LONGEST = 1500
@@ -58,7 +59,9 @@ def lacking(space: Space) -> int:
 
 def _counts(space: Space) -> dict[str, int]:
     packaged = packages(space.store)
-    return {name: count for name, count in space.store.parents("document").items() if name not in packaged}
+    return {
+        name: count for name, count in space.store.drawer(Listing).parents("document").items() if name not in packaged
+    }
 
 
 def record(found: State) -> dict[str, JSON]:

@@ -15,6 +15,9 @@ from commonplace.qmd.tools.file_names import Shelves, address, shelves
 from commonplace.search.blend import share_of
 from commonplace.search.question import HybridAnswer, PlacedHit, Question, RankedList, Search, read_document
 from commonplace.space import Space
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.rows import Name
 from commonplace.text.matches import Matcher
 from commonplace.text.snippet import Match, best_line, numbered
@@ -74,7 +77,7 @@ def scope(space: Space, there: Shelves, asked: Sequence[str]) -> Filter | None:
     if asked:
         names = dict.fromkeys(asked)
         unknown = [name for name in names if name not in known]
-        others = space.store.parents("document").keys() - packaged.keys() if unknown else frozenset()
+        others = space.store.drawer(Listing).parents("document").keys() - packaged.keys() if unknown else frozenset()
         for name in unknown:
             if name not in others:
                 available = ", ".join(sorted({*known, *others})) or "none"
@@ -85,7 +88,7 @@ def scope(space: Space, there: Shelves, asked: Sequence[str]) -> Filter | None:
     if all(collection.included for collection in collections) and not packaged:
         return Filter(kinds=("document",))
     left_out = {*packaged, *(collection.name for collection in collections if not collection.included)}
-    parents = tuple(name for name in space.store.parents("document") if name not in left_out)
+    parents = tuple(name for name in space.store.drawer(Listing).parents("document") if name not in left_out)
     return Filter(kinds=("document",), parents=parents) if parents else None
 
 
@@ -116,8 +119,8 @@ def _presented(space: Space, collections: Sequence[Collection], answer: HybridAn
     store, ids = space.store, [hit.item_id for hit in answer.hits]
     if not ids:
         return ()
-    chunks = {chunk.id: chunk for chunk in store.chunks([hit.chunk_id for hit in answer.hits])}
-    items = {item.id: item for item in store.items(ids)}
+    chunks = {chunk.id: chunk for chunk in store.drawer(Chunks).get([hit.chunk_id for hit in answer.hits])}
+    items = {item.id: item for item in store.drawer(Items).get(ids)}
     docids = store.drawer(DocumentNames).docids(ids)
     contexts = Contexts(space, collections)
     lines = _Lines(answer)

@@ -16,6 +16,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from commonplace.errors import Busy, InvalidInput, StorageBroken, Unavailable
+from commonplace.model import JSON
 from commonplace.store.postgres.pooling import Connection, Pool, PooledConnection
 from commonplace.store.postgres.problems import LOCK_S, STATEMENT_S, Lost, explained, is_lost
 from commonplace.store.postgres.urls import checked, shown
@@ -87,6 +88,15 @@ class PostgresDatabase:
         if not self._closed and os.getpid() == self._process:  # else the connections are another process's
             self._pools.release()
         self._closed = True
+
+    def metrics(self) -> dict[str, JSON]:
+        """Return this process's use of the database: connections, queries, transactions that failed."""
+        return {
+            "active_connections": self.connections,
+            "total_queries": self.uses,
+            "failed_queries": self.failures,
+            "circuit_state": "healthy",
+        }
 
     @property
     def connections(self) -> int:

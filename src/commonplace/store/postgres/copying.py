@@ -21,9 +21,8 @@ from commonplace.store.backups import check_target, make_private, partial_of
 from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.postgres.connection import SCHEMA
 from commonplace.store.postgres.filters import compared
-from commonplace.store.postgres.finding import PostgresFinding
 from commonplace.store.postgres.found_by import seat_and_label
-from commonplace.store.postgres.items import reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.sqlite.connection import explained as explained_file
 from commonplace.store.sqlite.file_side import DERIVED, insert_rows, set_numbers, table_shapes, without_triggers
 from commonplace.store.sqlite.store import SqliteStore, copied
@@ -50,7 +49,7 @@ _BYTES = {"fragments.key", "tools.json_path", "dirty_places.pointer", "dirty_pla
 Row = dict[str, Any]
 
 
-class Copies(PostgresFinding):
+class Copies(PostgresItems):
     """Backups and restores."""
 
     def backup(self, target: Path) -> None:

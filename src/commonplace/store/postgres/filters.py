@@ -73,7 +73,7 @@ class _Sql:
     def bind(self, value: Any, type: str = "text") -> str:
         name = f"f{len(self.values)}"
         self.values[name] = value
-        return f"%({name})s::{type}"
+        return f":{name}::{type}"
 
     def among(self, column: str, values: tuple[str, ...]) -> str:
         """Return the test for any of these texts, which are found by their beginnings."""

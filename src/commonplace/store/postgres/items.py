@@ -1,4 +1,4 @@
-"""The store on PostgreSQL: what its parts that are no drawers yet share. One space of a database.
+"""The store on PostgreSQL: what it is opened with, and what its parts that are no drawers yet share.
 
 No statement names the space: the policies of row-level security add it to every one of them.
 """
@@ -9,31 +9,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from uuid import uuid4
 
-from commonplace.model import (
-    Draft,
-    Filter,
-    Item,
-)
+from commonplace.model import JSON, Change, IndexedItem
 from commonplace.store.change_log import ChangeLog
-from commonplace.store.filters import Compiled, fold_value
-from commonplace.store.items import Items
-from commonplace.store.metadata_index import MetadataIndex
+from commonplace.store.chunks import Chunks
 from commonplace.store.postgres.connection import PostgresDatabase
-from commonplace.store.postgres.filters import compile_filter
 from commonplace.store.postgres.pooling import Connection
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.server_session import PostgresSession
 from commonplace.store.postgres.urls import shown
-from commonplace.store.rows import NumberedWrite, Write
 from commonplace.store.session import D
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="PostgresItems")
-NAMED = ("note", "media", "conversation", "character", "prompt")
-"""Kinds whose items have a record: a UUID, and a title that they are found by."""
 
 
 def reads(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
@@ -66,15 +55,37 @@ class PostgresItems:
             self._database = PostgresDatabase(url, space, connections)
         self.session = PostgresSession(self._database)
         self.name = self._database.name
-        self.session.hooks = {
-            **{kind: [_RecordHooks(self)] for kind in NAMED},
-        }
 
     def drawer(self, kind: type[D]) -> D:
         return self.session.drawer(kind)
 
     def close(self) -> None:
         self._database.close()
+
+    @property
+    def replaced(self) -> bool:
+        return self.drawer(ChangeLog).replaced
+
+    @property
+    def log(self) -> str | None:
+        return self.drawer(ChangeLog).identity
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self.session.transaction():
+            yield
+
+    def last_change(self) -> int:
+        return self.drawer(ChangeLog).last()
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        return self.drawer(ChangeLog).changes(after, limit)
+
+    def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:
+        return self.drawer(Chunks).indexed(item_ids)
+
+    def metrics(self) -> dict[str, JSON]:
+        return self._database.metrics()
 
     @property
     def _db(self) -> Connection:
@@ -95,69 +106,3 @@ class PostgresItems:
         if rows:
             with self._db.cursor() as cursor:
                 cursor.executemany(query.encode(), rows)
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        with explained(self.name), self._database.writing():
-            yield
-
-    @property
-    def replaced(self) -> bool:
-        return self.drawer(ChangeLog).replaced
-
-    @property
-    def log(self) -> str | None:
-        return self.drawer(ChangeLog).identity
-
-    def put(self, writes: Sequence[Write]) -> list[Item]:
-        return self.drawer(Items).put(writes)
-
-    def delete(self, item_ids: Sequence[int], expected_version: int | None = None) -> int:
-        return self.drawer(Items).delete(item_ids, expected_version)
-
-    def item(self, kind: str, parent: str | None, key: str, *, body: bool = True) -> Item | None:
-        return self.drawer(Items).find(kind, parent, key, body=body)
-
-    def items(self, item_ids: Sequence[int], *, body: bool = False) -> list[Item]:
-        return self.drawer(Items).get(item_ids, body=body)
-
-    def heads(self, item_ids: Sequence[int], length: int) -> list[Item]:
-        return self.drawer(Items).heads(item_ids, length)
-
-    def last_item(self) -> int:
-        return self.drawer(Items).last()
-
-    def _put_titled(self, item_id: int, draft: Draft, old: Item | None) -> None:
-        """Store the name of an item that has a record."""
-        if old is None:
-            self._run(
-                "insert into records (item_id, kind, uid, folded) values (%s, %s, %s, %s)",
-                (item_id, draft.kind, str(uuid4()), fold_value(draft.title)),
-            )
-        elif old.title != draft.title:
-            self._run("update records set folded = %s where item_id = %s", (fold_value(draft.title), item_id))
-
-    def _compiled(self, filter: Filter) -> Compiled:
-        """Return a filter as SQL that uses the index of metadata where only entries are searched."""
-        indexed = filter.where and filter.kinds == ("memory",)
-        return compile_filter(filter, self.drawer(MetadataIndex).fields() if indexed else {})
-
-
-class _RecordHooks:
-    """Names of notes, media, conversations, characters and prompts, until they are a drawer."""
-
-    def __init__(self, store: PostgresItems) -> None:
-        self._store = store
-
-    def added(self, writes: Sequence[NumberedWrite]) -> None:
-        for item_id, _, write in writes:
-            self._store._put_titled(item_id, write.draft, None)
-
-    def changed(self, old: Item, write: NumberedWrite) -> None:
-        self._store._put_titled(old.id, write.write.draft, old)
-
-    def unchanged(self, old: Item, write: NumberedWrite) -> None:
-        pass
-
-    def removed(self, item_ids: Sequence[int]) -> None:
-        pass

@@ -26,7 +26,6 @@ class PostgresSession:
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
         self._drawers = Drawers()
-        self.hooks: dict[str, list[Any]] = {}
 
     @property
     def name(self) -> str:

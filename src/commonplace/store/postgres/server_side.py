@@ -9,6 +9,7 @@ from commonplace.model import JSON
 from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.store import PostgresStore
+from commonplace.store.stored_settings import StoredSettings
 from commonplace.store.transfer import MIGRATION, Key, Row, TableShape, check_alone, complete, migration_mark
 
 R = TypeVar("R")
@@ -56,7 +57,7 @@ class ServerSide:
         with explained(self._store.name), self._store.transaction():
             check_alone(self, len(rows), mark)
             self._store._take(shape, rows)
-            self._store.set_setting(MIGRATION, mark)
+            self._store.drawer(StoredSettings).set(MIGRATION, mark)
 
     def clear(self, mark: JSON) -> None:
         with explained(self._store.name), self._store.transaction():
@@ -64,7 +65,7 @@ class ServerSide:
             self._store._clear(self._known)
             self._store._number({})
             if mark is not None:
-                self._store.set_setting(MIGRATION, mark)
+                self._store.drawer(StoredSettings).set(MIGRATION, mark)
 
     def finish(self, numbers: Mapping[str, int], fields: Iterable[tuple[str, ...]]) -> None:
         with explained(self._store.name), self._store.transaction():

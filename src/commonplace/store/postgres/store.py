@@ -5,17 +5,12 @@ from __future__ import annotations
 from commonplace.errors import Command, Unavailable
 from commonplace.store.postgres.care import PostgresCare
 from commonplace.store.postgres.copying import Copies
-from commonplace.store.postgres.keeping import PostgresKeeping
-from commonplace.store.postgres.listings import PostgresListings
 from commonplace.store.postgres.schema import check, migrate
-from commonplace.store.postgres.vectors import PostgresVectors
+from commonplace.store.stored_settings import StoredSettings
 from commonplace.store.transfer import MIGRATION
 
 
 class PostgresStore(
-    PostgresListings,
-    PostgresVectors,
-    PostgresKeeping,
     Copies,
     PostgresCare,
 ):
@@ -37,7 +32,7 @@ def open_postgres(url: str, space: str, *, owner: str = "", connections: int = 2
 
 
 def _check_whole(store: PostgresStore, space: str) -> None:
-    mark = store.setting(MIGRATION)
+    mark = store.drawer(StoredSettings).get(MIGRATION)
     if isinstance(mark, dict) and not mark["complete"]:
         raise Unavailable(
             f"The space {space} of {store.name} is being filled, or that was broken off. Wait for `",

@@ -26,6 +26,7 @@ from commonplace.errors import (
     StorageBroken,
     StorageFull,
 )
+from commonplace.model import JSON
 from commonplace.store.filters import fold_value, in_place
 from commonplace.store.spelling import folded, name_backwards, name_hash
 
@@ -87,6 +88,15 @@ class SqliteDatabase:
             self._local.connection = connection
         self.uses += 1
         return connection
+
+    def metrics(self) -> dict[str, JSON]:
+        """Return this process's use of the database: connections, queries, transactions that failed."""
+        return {
+            "active_connections": self.connections,
+            "total_queries": self.uses,
+            "failed_queries": self.failures,
+            "circuit_state": "healthy",
+        }
 
     @property
     def connections(self) -> int:
@@ -260,7 +270,7 @@ def load_migrations(folder: str = "migrations") -> list[str]:
     """Return the numbered SQL files of a folder, in order. Their numbers run from 1 without gaps."""
     files = sorted(Path(__file__).with_name(folder).glob("*.sql"))
     numbers = [int(file.name.split("_")[0]) for file in files]
-    if numbers != list(range(1, len(files) + 1)):
+    if not numbers or numbers != list(range(1, len(files) + 1)):
         raise StorageBroken(f"Migrations are numbered {numbers}: reinstall Commonplace.")
     return [file.read_text(encoding="utf-8") for file in files]
 

@@ -35,7 +35,6 @@ class SqliteSession:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
         self._drawers = Drawers()
-        self.hooks: dict[str, list[Any]] = {}
 
     @property
     def path(self) -> Path:

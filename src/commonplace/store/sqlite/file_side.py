@@ -15,6 +15,7 @@ from commonplace.model import JSON
 from commonplace.store.metadata_index import MetadataIndex
 from commonplace.store.sqlite.connection import explained, load_migrations
 from commonplace.store.sqlite.store import SqliteStore
+from commonplace.store.stored_settings import StoredSettings
 from commonplace.store.transfer import MIGRATION, Key, Row, TableShape, check_alone, complete, migration_mark
 
 R = TypeVar("R")
@@ -64,7 +65,7 @@ class FileSide:
         with explained(self._store.path), self._store.transaction(), without_triggers(self._db) as db:
             check_alone(self, len(rows), mark)
             insert_rows(db, shape, rows)
-            self._store.set_setting(MIGRATION, mark)
+            self._store.drawer(StoredSettings).set(MIGRATION, mark)
 
     def clear(self, mark: JSON) -> None:
         for path in self.fields():
@@ -73,7 +74,7 @@ class FileSide:
             for shape in reversed(self.shapes()):
                 db.execute(f"delete from {shape.table}")
             if mark is not None:
-                self._store.set_setting(MIGRATION, mark)
+                self._store.drawer(StoredSettings).set(MIGRATION, mark)
 
     def finish(self, numbers: Mapping[str, int], fields: Iterable[tuple[str, ...]]) -> None:
         with explained(self._store.path), self._store.transaction():

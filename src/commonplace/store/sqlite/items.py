@@ -1,4 +1,4 @@
-"""The store on SQLite: what its parts that are no drawers yet share. One file per space."""
+"""The store on SQLite: what it is opened with, and what its parts that are no drawers yet share."""
 
 from __future__ import annotations
 
@@ -6,21 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
-from commonplace.model import Filter, Item
+from commonplace.model import JSON, Change, IndexedItem
 from commonplace.store.change_log import ChangeLog
-from commonplace.store.filters import Compiled
-from commonplace.store.items import Items
-from commonplace.store.metadata_index import MetadataIndex
-from commonplace.store.rows import Write
+from commonplace.store.chunks import Chunks
 from commonplace.store.session import D
 from commonplace.store.sqlite.connection import SqliteDatabase, explained
 from commonplace.store.sqlite.file_session import SqliteSession
-from commonplace.store.sqlite.filters import compile_filter
-
-if TYPE_CHECKING:
-    pass
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -79,25 +72,14 @@ class SqliteItems:
         with self.session.transaction():
             yield
 
-    def put(self, writes: Sequence[Write]) -> list[Item]:
-        return self.drawer(Items).put(writes)
+    def last_change(self) -> int:
+        return self.drawer(ChangeLog).last()
 
-    def delete(self, item_ids: Sequence[int], expected_version: int | None = None) -> int:
-        return self.drawer(Items).delete(item_ids, expected_version)
+    def changes(self, after: int, limit: int) -> list[Change]:
+        return self.drawer(ChangeLog).changes(after, limit)
 
-    def item(self, kind: str, parent: str | None, key: str, *, body: bool = True) -> Item | None:
-        return self.drawer(Items).find(kind, parent, key, body=body)
+    def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:
+        return self.drawer(Chunks).indexed(item_ids)
 
-    def items(self, item_ids: Sequence[int], *, body: bool = False) -> list[Item]:
-        return self.drawer(Items).get(item_ids, body=body)
-
-    def heads(self, item_ids: Sequence[int], length: int) -> list[Item]:
-        return self.drawer(Items).heads(item_ids, length)
-
-    def last_item(self) -> int:
-        return self.drawer(Items).last()
-
-    def _compiled(self, filter: Filter) -> Compiled:
-        """Return a filter as SQL that uses the index of metadata where only entries are searched."""
-        indexed = filter.where and filter.kinds == ("memory",)
-        return compile_filter(filter, self.drawer(MetadataIndex).fields() if indexed else {})
+    def metrics(self) -> dict[str, JSON]:
+        return self._database.metrics()

@@ -14,18 +14,11 @@ from commonplace.errors import Command, InvalidInput, NotFound, StorageBroken
 from commonplace.store.backups import COPY, check_target, clear_copies, make_private, partial_of
 from commonplace.store.sqlite.care import SqliteCare
 from commonplace.store.sqlite.connection import explained, load_migrations
-from commonplace.store.sqlite.finding import SqliteFinding
 from commonplace.store.sqlite.items import guarded
-from commonplace.store.sqlite.keeping import SqliteKeeping
-from commonplace.store.sqlite.listings import SqliteListings
-from commonplace.store.sqlite.vectors import SqliteVectors
+from commonplace.store.stored_settings import StoredSettings
 
 
 class SqliteStore(
-    SqliteFinding,
-    SqliteListings,
-    SqliteVectors,
-    SqliteKeeping,
     SqliteCare,
 ):
     """A store on one SQLite file, with everything that `Store` promises."""
@@ -123,7 +116,7 @@ def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
                 raise StorageBroken(f"{backup} is no sound backup: {part} is not ours or missing. Nothing was changed.")
             if problems := copy.check():
                 raise StorageBroken(f"{backup} is no sound backup: {problems[0]}. Nothing was changed.")
-        copy.set_setting("identity", uuid4().hex[:12])
+        copy.drawer(StoredSettings).set("identity", uuid4().hex[:12])
         yield copy
 
 

@@ -17,6 +17,7 @@ from commonplace.kinds.documents.folders.folder_collections import join_contexts
 from commonplace.kinds.documents.folders.library_folders import DEFAULT_PATTERN, Collection, Context, Report
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
+from commonplace.store.listing import Listing
 from support.folder_files import build
 
 
@@ -133,7 +134,7 @@ def test_a_collection_that_said_nothing_follows_the_defaults(library: Library, r
     library.put(Draft("collection", "notes", title="notes", fields={"root": str(root.resolve()), "pattern": former}))
     assert library.folders.get("notes") == Collection("notes", root.resolve(), DEFAULT_PATTERN, gitignore=True)
     assert library.folders.update("notes").added == 2
-    assert [item.key for item in library.store.scan(Filter(kinds=("document",)))] == ["a.md", "c.toml"]
+    assert [item.key for item in library.store.drawer(Listing).scan(Filter(kinds=("document",)))] == ["a.md", "c.toml"]
 
 
 def test_renaming_keeps_documents_vectors_contexts_and_records(library: Library, world: Path) -> None:
@@ -175,7 +176,7 @@ def test_removing_leaves_nothing_but_the_files(library: Library, world: Path) ->
     library.folders.set_update_command("notes", "true")
     assert library.folders.remove("notes") == 18
     assert library.folders.all() == library.folders.contexts() == []
-    assert library.store.counts() == {}
+    assert library.store.drawer(Listing).counts() == {}
     assert library.store.drawer(CollectionFiles).records("notes") == {}
     assert library.search("oolong").hits == ()
     assert library.doctor() == []

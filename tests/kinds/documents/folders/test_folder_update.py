@@ -27,6 +27,9 @@ from commonplace.kinds.documents.folders.walk import file_of, read_file
 from commonplace.kinds.documents.outlines import Outlines
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.text import structure
 from commonplace.text.told_language import language_version
 from opening import library_settings
@@ -230,7 +233,7 @@ def test_files_that_older_rules_read_get_their_outlines_by_the_new_ones_once(
         structure._words.cache_clear()
         library.add_folder(root)
     structure._words.cache_clear()
-    (item_id,) = library.store.ids_of([("document", "notes", "api.md")])
+    (item_id,) = library.store.drawer(Listing).ids_of([("document", "notes", "api.md")])
     before = library.store.drawer(Outlines).find(item_id)
     assert before is not None
     assert [heading.title for heading in before.headings] == ["API", "Map<K, List>"]
@@ -257,7 +260,7 @@ def test_files_whose_language_newer_rules_tell_are_read_again_and_stemmed_in_it_
         library.add_folder(root)
     for cached in (language_version, stamp_of, folder_stamp_of):
         cached.cache_clear()
-    ids = library.store.ids_of([("document", "notes", "te.md"), ("document", "notes", "tea.md")])
+    ids = library.store.drawer(Listing).ids_of([("document", "notes", "te.md"), ("document", "notes", "tea.md")])
     assert [item.language for item in library.store.indexed(ids)] == ["nl", "en"]
     assert library.search("tea", mode="lexical").hits
     assert "no" not in library.lexical.languages()
@@ -265,7 +268,7 @@ def test_files_whose_language_newer_rules_tell_are_read_again_and_stemmed_in_it_
     assert counts(library.folders.update("notes")) == (0, 0, 2, 0)
     assert [item.language for item in library.store.indexed(ids)] == ["no", "en"]
     assert library.store.last_change() == change + 1
-    assert [item.version for item in library.store.items(ids)] == [1, 1]
+    assert [item.version for item in library.store.drawer(Items).get(ids)] == [1, 1]
     assert [hit.uri for hit in library.search("minuttene", mode="lexical").hits] == ["docs://notes/te.md"]
     assert "no" in library.lexical.languages()
     assert counts(library.folders.update("notes")) == (0, 0, 2, 0)
@@ -304,7 +307,7 @@ def test_a_file_that_turns_binary_large_or_into_a_link_outside_goes_and_a_loop_k
     report = library.folders.update("notes")
     assert report.reasons() == {"BINARY": 1, "ELOOP": 1, "ENOENT": 1, "OUTSIDE_COLLECTION": 1, "TOO_LARGE": 1}
     assert report.removed == 4
-    assert [item.key for item in library.store.scan(DOCUMENTS)] == ["loop.md"]
+    assert [item.key for item in library.store.drawer(Listing).scan(DOCUMENTS)] == ["loop.md"]
 
 
 def test_what_was_left_out_of_a_file_is_told_when_it_is_read(
@@ -327,7 +330,7 @@ def test_invalid_utf8_is_a_warning_each_time(library: Library, root: Path) -> No
 def test_a_million_lines_are_a_document_like_any_other(library: Library, root: Path) -> None:
     write(root / "long.md", b"line of text\n" * 1_000_000)
     assert counts(library.add_folder(root)) == (1, 0, 0, 0)
-    assert library.store.chunks_of(library.get("docs://notes/long.md").id)[-1].line_end == 1_000_000
+    assert library.store.drawer(Chunks).of(library.get("docs://notes/long.md").id)[-1].line_end == 1_000_000
 
 
 def test_a_file_that_changes_while_it_is_read_is_stored_whole_or_not_at_all(library: Library, root: Path) -> None:
@@ -348,7 +351,7 @@ def test_a_file_that_changes_while_it_is_read_is_stored_whole_or_not_at_all(libr
         writer.join()
     if report.skipped:
         assert report.skipped == [("log.md", "CHANGED_WHILE_READ")]
-        assert library.store.counts() == {"collection": 1}
+        assert library.store.drawer(Listing).counts() == {"collection": 1}
     else:
         assert len(library.get("docs://notes/log.md").body or "") % len(line) == 0
     library.folders.update("notes")
@@ -373,7 +376,7 @@ def test_a_root_that_goes_while_its_files_are_read_loses_nothing(library: Librar
     library.add_folder(root)
     with pytest.raises(NotFound, match=r"cannot be read: .* Its documents stay as they were\."):
         library.folders.update("notes", force=True, progress=lambda done, total: _moves_away(root))
-    assert library.store.counts()["document"] == 5
+    assert library.store.drawer(Listing).counts()["document"] == 5
     root.with_name("away").rename(root)
     assert counts(library.folders.update("notes")) == (0, 0, 5, 0)
 
@@ -398,7 +401,7 @@ def test_a_root_that_moved_and_left_a_link_keeps_what_its_own_links_lead_to(libr
 def test_a_heading_of_a_megabyte_is_not_kept_with_every_passage(library: Library, root: Path, name: str) -> None:
     write(root / name, b"%s %s\n\nOolong.\n" % (b"*" if name == "a.org" else b"#", b"tea " * 300_000))
     library.add_folder(root)
-    chunks = library.store.chunks_of(library.get(f"docs://notes/{name}").id)
+    chunks = library.store.drawer(Chunks).of(library.get(f"docs://notes/{name}").id)
     assert len(chunks) > 100
     assert sum(len(heading) for each in chunks for heading in each.headings) <= 4000 * len(chunks)
     assert uris(library, "oolong") == [f"docs://notes/{name}"]
@@ -411,7 +414,7 @@ def test_documents_changed_or_removed_by_others_are_put_right(library: Library, 
     library.put(Draft("document", "b.md", parent="notes", title="Forged", body="forged", format="markdown"))
     library.put(Draft("document", "c.md", parent="notes", title="Made up", body="made up"))
     assert counts(library.folders.update("notes")) == (1, 1, 0, 1)
-    assert [item.title for item in library.store.scan(DOCUMENTS)] == ["Two", "One"]
+    assert [item.title for item in library.store.drawer(Listing).scan(DOCUMENTS)] == ["Two", "One"]
 
 
 def test_a_document_is_dated_by_its_file(library: Library, root: Path) -> None:
@@ -467,7 +470,7 @@ def test_after_an_update_the_store_holds_what_the_folder_holds(
                 path.unlink()
             build(root, files)
             library.add_folder(root, "notes")
-            found = {item.key: item.body for item in library.store.scan(DOCUMENTS, body=True)}
+            found = {item.key: item.body for item in library.store.drawer(Listing).scan(DOCUMENTS, body=True)}
             assert found == {
                 path: data.decode("utf-8", "replace")
                 for path, data in files.items()
@@ -536,10 +539,18 @@ def test_a_reader_sees_all_of_an_update_or_nothing(library: Library, root: Path,
     deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
         seen.add(
-            (library.store.counts().get("document", 0), len(library.store.drawer(CollectionFiles).records("notes")))
+            (
+                library.store.drawer(Listing).counts().get("document", 0),
+                len(library.store.drawer(CollectionFiles).records("notes")),
+            )
         )
     process.communicate(timeout=60)
-    seen.add((library.store.counts().get("document", 0), len(library.store.drawer(CollectionFiles).records("notes"))))
+    seen.add(
+        (
+            library.store.drawer(Listing).counts().get("document", 0),
+            len(library.store.drawer(CollectionFiles).records("notes")),
+        )
+    )
     assert {count for count, _ in seen} == {0, 400}
 
 
@@ -558,7 +569,7 @@ def test_a_killed_update_leaves_the_old_state_and_the_next_one_goes_on(
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
     process.communicate(timeout=30)
-    assert library.store.counts().get("document", 0) in (0, 400)
+    assert library.store.drawer(Listing).counts().get("document", 0) in (0, 400)
     report = library.folders.update("notes")
     assert report.added + report.unchanged == 400
     assert library.doctor() == []

@@ -20,6 +20,8 @@ from commonplace.kinds.documents.packages.package_sync import SyncOptions, SyncR
 from commonplace.kinds.documents.packages.source import read_source
 from commonplace.library import Library
 from commonplace.model import Filter
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,11 @@ class World:
     def bodies(self, url: str | Path) -> dict[str, str]:
         """What is stored of a source, by document id."""
         key = read_source(str(url), self.folder).key
-        found = self.library.store.scan(Filter(kinds=("document",), parents=(key,)), body=True)
+        found = self.library.store.drawer(Listing).scan(Filter(kinds=("document",), parents=(key,)), body=True)
         return {item.key: item.body or "" for item in found}
 
     def collection(self, url: str | Path) -> Mapping[str, Any]:
-        item = self.library.store.item("collection", "", read_source(str(url), self.folder).key)
+        item = self.library.store.drawer(Items).find("collection", "", read_source(str(url), self.folder).key)
         assert item is not None
         return item.fields
 

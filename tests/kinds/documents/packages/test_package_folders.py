@@ -13,6 +13,7 @@ from commonplace.kinds.documents.outlines import Outlines
 from commonplace.kinds.documents.packages.package_sync import SyncReport
 from commonplace.kinds.documents.packages.source import read_source
 from commonplace.model import Filter
+from commonplace.store.listing import Listing
 from opening import ON_FILES
 from unprivileged import unprivileged
 
@@ -248,7 +249,10 @@ def test_a_name_of_a_file_is_no_title_to_be_found_by(world: World) -> None:
     world.sync(notes)
     assert world.found("spokes") == ["bicycles.txt"]
     key = read_source(str(notes), world.folder).key
-    titles = {item.key: item.title for item in world.library.store.scan(Filter(kinds=("document",), parents=(key,)))}
+    titles = {
+        item.key: item.title
+        for item in world.library.store.drawer(Listing).scan(Filter(kinds=("document",), parents=(key,)))
+    }
     assert titles == {"bicycles.txt": "", "tea.md": "tea", "deep/kettles.md": ""}
 
 
@@ -258,7 +262,9 @@ def test_a_file_whose_name_tells_no_format_is_read_as_markdown(world: World) -> 
     assert counts(world.sync(package)) == (3, 0, 0, 0)
     assert counts(world.sync(package)) == (0, 0, 0, 3)
     store = world.library.store
-    items = store.scan(Filter(kinds=("document",), parents=(read_source(str(package), world.folder).key,)))
+    items = store.drawer(Listing).scan(
+        Filter(kinds=("document",), parents=(read_source(str(package), world.folder).key,))
+    )
     outlines = {item.key: store.drawer(Outlines).find(item.id) for item in items}
     assert {key: kept and kept.title for key, kept in outlines.items()} == {
         "README": "Start",

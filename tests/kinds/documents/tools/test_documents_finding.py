@@ -15,6 +15,7 @@ from commonplace.kinds.documents.packages.declarations import declarations
 from commonplace.kinds.documents.packages.package_sync import SyncTarget, sync
 from commonplace.library import Library
 from commonplace.model import Draft
+from commonplace.store.embeddings import Embeddings
 from commonplace.tools.budget import tokens_of
 from commonplace.tools.tool import View
 from opening import ON_FILES, library_settings, open_library
@@ -111,11 +112,11 @@ def test_distance_is_the_cosine_of_query_and_passage_also_for_keyword_hits(vecto
     embedder = vectors.library.embedding.embedder()
     query = vectors.library.embedding.embedder().embed_queries(["chains"])[0]
     query = query / np.linalg.norm(query)
-    model = vectors.library.store.models()[0]
+    model = vectors.library.store.drawer(Embeddings).models()[0]
     assert model.name == embedder.name
     for one in vectors("search", query="chains")["results"]:
         item = vectors.library.get(one["uri"])
-        ids, found = vectors.library.store.vectors_of(model.id, [item.id])
+        ids, found = vectors.library.store.drawer(Embeddings).vectors_of(model.id, [item.id])
         vector = dict(zip(ids.tolist(), found.astype(np.float32), strict=True))[item.id << 20 | one["chunkIndex"] - 1]
         assert one["distance"] == pytest.approx(1 - float(query @ vector / np.linalg.norm(vector)), abs=2e-3)
 

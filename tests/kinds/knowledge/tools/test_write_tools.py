@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from knowledge_calls import Tools, uris
 
+from commonplace.store.listing import Listing
+
 CREATES: list[tuple[str, dict[str, Any], str]] = [
     ("notes", {"title": "N", "content": "zebra"}, "note_id"),
     ("media", {"title": "N", "media_type": "video", "content": "zebra"}, "media_id"),
@@ -54,7 +56,7 @@ def test_a_repeated_create_is_answered_once(tools: Tools, source: str, fields: d
     assert tools(f"{source}.create", **fields, idempotency_key="k") == first
     title = "name" if "name" in fields else "title"
     assert tools.refused(f"{source}.create", **{**fields, title: "other"}, idempotency_key="k").code == "conflict"
-    assert tools.library.store.counts().get("message", 0) <= 1
+    assert tools.library.store.drawer(Listing).counts().get("message", 0) <= 1
     assert len(tools("knowledge.search", query="zebra")["results"]) == 1
 
 
@@ -124,7 +126,7 @@ def test_what_is_too_much_is_refused(tools: Tools) -> None:
     assert tools.refused("notes.create", **note, metadata={"a": "b" * 70_000}).code == "too_large"
     assert tools.refused("notes.create", title="N", content="x" * 500_001).code == "invalid_argument"
     assert tools.refused("notes.create", title="N" * 513, content="x").code == "invalid_argument"
-    assert tools.library.store.counts() == {}
+    assert tools.library.store.drawer(Listing).counts() == {}
 
 
 def test_created_at_is_kept_and_last_modified_is_now(tools: Tools) -> None:

@@ -13,6 +13,8 @@ from memory_calls import Tools, entry, refused, stored, there
 from commonplace.errors import Unavailable
 from commonplace.ingest.embedding import Embedding
 from commonplace.store.attachments import Attachments
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 
 PNG = base64.b64encode(b"\x89PNG not really").decode()
 IMAGE = {"data": PNG, "mime_type": "image/png"}
@@ -150,7 +152,9 @@ def _summarise(tools: Tools, number: int, summary: str) -> None:
 
     item = entry(tools, number).item
     fields = {**item.fields, "summary": summary}
-    tools.library.store.put([prepare(Draft("memory", item.key, item.parent, body=item.body or "", fields=fields))])
+    tools.library.store.drawer(Items).put(
+        [prepare(Draft("memory", item.key, item.parent, body=item.body or "", fields=fields))]
+    )
 
 
 # images
@@ -219,7 +223,7 @@ def test_an_expired_entry_is_gone_from_everything(tools: Tools, monkeypatch: pyt
     monkeypatch.setattr(time, "time_ns", lambda: later)
     assert tools.library.memories.entries([number]) == []
     assert there(tools) == [lasting]
-    assert tools.library.store.counts()["memory"] == 1
+    assert tools.library.store.drawer(Listing).counts()["memory"] == 1
 
 
 def test_a_date_alone_expires_at_its_end(tools: Tools) -> None:

@@ -16,7 +16,9 @@ from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.base import Store
 from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.rows import UPDATE_COMMAND, Write
+from commonplace.store.stored_settings import StoredSettings
 
 if TYPE_CHECKING:
     from commonplace.kinds.documents.folders.walk import Selection
@@ -89,7 +91,7 @@ def packages(store: Store) -> dict[str, str]:
 
 def find_collection(store: Store, name: str) -> Collection:
     """Return a collection. Raise NotFound where no folder has this name."""
-    item = store.item("collection", "", name, body=False)
+    item = store.drawer(Items).find("collection", "", name, body=False)
     if item is None or "root" not in item.fields:
         raise NotFound(f"Collection not found: {name}")
     return _collection(item)
@@ -112,10 +114,10 @@ def create(store: Store, collection: Collection) -> Collection:
     if any(other.name == name for other in others):
         raise AlreadyExists(f"Collection '{name}' already exists.")
     _check_only_one(collection, others)
-    if name in store.parents("document"):
+    if name in store.drawer(Listing).parents("document"):
         raise AlreadyExists(f"There are documents under the name '{name}' that came from no folder. Use another name.")
     try:
-        store.put([_write(collection, 0)])
+        store.drawer(Items).put([_write(collection, 0)])
     except VersionConflict:
         raise AlreadyExists(f"Collection '{name}' already exists.") from None
     return collection
@@ -128,13 +130,13 @@ def change(store: Store, name: str, edit: Callable[[Collection], Collection]) ->
     writing.
     """
     for _ in range(_ATTEMPTS):
-        item = store.item("collection", "", name, body=False)
+        item = store.drawer(Items).find("collection", "", name, body=False)
         if item is None or "root" not in item.fields:
             raise NotFound(f"Collection not found: {name}")
         changed = edit(_collection(item))
         _check_globs(changed)
         try:
-            store.put([_write(changed, item.version)])
+            store.drawer(Items).put([_write(changed, item.version)])
         except VersionConflict:
             continue
         return changed
@@ -150,7 +152,9 @@ def rename(store: Store, old: str, new: str) -> None:
     check_name(new)
     if new == old:
         return
-    if store.item("collection", "", new, body=False) is not None or new in store.parents("document"):
+    if store.drawer(Items).find("collection", "", new, body=False) is not None or new in store.drawer(Listing).parents(
+        "document"
+    ):
         raise AlreadyExists(f"Collection '{new}' already exists.")
     store.drawer(CollectionFiles).rename(old, new)
 
@@ -173,13 +177,13 @@ def remove(store: Store, name: str) -> int:
 
 def update_command(store: Store, name: str) -> str:
     """Return the command to run in the root before an update, or "". Only a person at the command line ever runs it."""
-    return str(store.setting(UPDATE_COMMAND + name) or "")
+    return str(store.drawer(StoredSettings).get(UPDATE_COMMAND + name) or "")
 
 
 def set_update_command(store: Store, name: str, command: str) -> None:
     """Store the command to run before an update; an empty one removes it."""
     find_collection(store, name)
-    store.set_setting(UPDATE_COMMAND + name, command.strip())
+    store.drawer(StoredSettings).set(UPDATE_COMMAND + name, command.strip())
 
 
 def changed_at(store: Store, name: str) -> datetime | None:
@@ -309,7 +313,7 @@ def set_context(store: Store, collection: str | None, path: str, text: str) -> N
     """Describe a place, replacing its former description. The place need not exist yet."""
     place, text = checked(path, text)
     if collection is None:
-        store.set_setting(_GLOBAL, text)
+        store.drawer(StoredSettings).set(_GLOBAL, text)
         return
     change(store, collection, lambda known: replace(known, contexts={**_without(known.contexts, place), place: text}))
 
@@ -329,9 +333,9 @@ def checked(path: str, text: str) -> tuple[str, str]:
 def remove_context(store: Store, collection: str | None, path: str = "") -> None:
     """Remove the description of a place. Raise NotFound where there is none."""
     if collection is None:
-        if not store.setting(_GLOBAL):
+        if not store.drawer(StoredSettings).get(_GLOBAL):
             raise NotFound("There is no context on /.")
-        store.set_setting(_GLOBAL, "")
+        store.drawer(StoredSettings).set(_GLOBAL, "")
         return
     place = _place(path)
     if not is_described(find_collection(store, collection).contexts, place):
@@ -349,12 +353,12 @@ def all_contexts(store: Store) -> list[Context]:
 
 def global_context(store: Store) -> str:
     """Return the description of everything, or ""."""
-    return str(store.setting(_GLOBAL) or "")
+    return str(store.drawer(StoredSettings).get(_GLOBAL) or "")
 
 
 def context_of(store: Store, collection: str, path: str) -> str | None:
     """Return the descriptions that apply to a document, general first, with blank lines between, or None."""
-    item = store.item("collection", "", collection, body=False)
+    item = store.drawer(Items).find("collection", "", collection, body=False)
     contexts = item.fields.get("contexts", {}) if item else {}
     return join_contexts(global_context(store), contexts, path)
 

@@ -19,6 +19,7 @@ from commonplace.kinds.documents.folders.update import FolderState, Report, stat
 from commonplace.kinds.documents.sync import Progress
 from commonplace.model import each
 from commonplace.space import Space
+from commonplace.store.listing import Listing
 
 Outcome = Report | CommonplaceError
 """The report of an update, or the error that prevented it."""
@@ -228,7 +229,7 @@ class Folders:
         """
         if last_look(self._folder, collection) is not None:
             return True
-        return not self._shared and collection.name in self._store.parents("document")
+        return not self._shared and collection.name in self._store.drawer(Listing).parents("document")
 
     # contexts
 

@@ -23,6 +23,7 @@ from commonplace.model import Item
 from commonplace.settings import Settings
 from commonplace.store.base import Store
 from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 
 FILE = "context.json"
 LARGEST = 1 << 20
@@ -241,7 +242,10 @@ def undeclared(library: Holder, visible_holdings: Sequence[Holding]) -> dict[str
 
     They were left behind by an alias that is gone, or belong to another project.
     """
-    keys, counts = {holding.declared.key for holding in visible_holdings}, library.store.parents("document")
+    keys, counts = (
+        {holding.declared.key for holding in visible_holdings},
+        library.store.drawer(Listing).parents("document"),
+    )
     packages = (item for item in library.store.drawer(Items).collections() if "package" in item.fields)
     return {str(item.fields["package"]): item for item in packages if item.key not in keys and item.key in counts}
 

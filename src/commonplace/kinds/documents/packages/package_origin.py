@@ -38,6 +38,7 @@ from commonplace.kinds.documents.sync import (
 )
 from commonplace.model import JSON, Draft
 from commonplace.store.base import Store
+from commonplace.store.items import Items
 from commonplace.store.rows import FileRecord, FolderChange
 
 
@@ -160,7 +161,7 @@ class PackageOrigin:
         with self._store.transaction():
             if change is not None:
                 self._store.drawer(CollectionFiles).change(change)
-            self._store.put([prepare(self._described(outcome))])
+            self._store.drawer(Items).put([prepare(self._described(outcome))])
 
     def _described(self, outcome: SyncOutcome) -> Draft:
         """Return the collection itself, with the manifest's description and the state of the source at this sync."""

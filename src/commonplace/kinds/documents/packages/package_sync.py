@@ -35,6 +35,8 @@ from commonplace.kinds.documents.sync import (
 from commonplace.model import JSON, Draft, number_of
 from commonplace.settings import Settings
 from commonplace.store.base import Store
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ def sync_holding(
         update = folders.update(holding.folder, force=options.force, dry=options.dry, progress=progress)
     except CommonplaceError as error:
         report.error = str(error)
-        report.total = target.store.parents("document").get(known.key, 0)
+        report.total = target.store.drawer(Listing).parents("document").get(known.key, 0)
         return report
     report.added, report.updated, report.removed = update.added, update.updated, update.removed
     report.unchanged = 0 if options.force else update.unchanged
@@ -173,11 +175,11 @@ def drop(target: SyncTarget, key: str) -> int:
 
 
 def _note_error(store: Store, source: PackageSource, sentence: str) -> None:
-    item = store.item("collection", "", source.key, body=False)
+    item = store.drawer(Items).find("collection", "", source.key, body=False)
     before: dict[str, JSON] = dict(item.fields) if item else {"package": source.canonical_id, "source": source.shown}
     title, metadata = (item.title, item.metadata) if item else ("", {})
     fields = {**before, "error": sentence}
-    store.put([prepare(Draft("collection", source.key, title=title, fields=fields, metadata=metadata))])
+    store.drawer(Items).put([prepare(Draft("collection", source.key, title=title, fields=fields, metadata=metadata))])
 
 
 def _synced(
@@ -188,7 +190,7 @@ def _synced(
     progress: Progress | None,
 ) -> SyncReport:
     state, report = LastSync.of(target.store, source.key), SyncReport(declaration.alias, source.canonical_id)
-    item = target.store.item("collection", "", source.key, body=False)
+    item = target.store.drawer(Items).find("collection", "", source.key, body=False)
     before: dict[str, JSON] = dict(item.fields) if item else {}
     with _clones(target.folder, dry=options.dry) as clones:
         request = PackageRequest(source, declaration.glob, declaration.exclude, target.settings, clones)

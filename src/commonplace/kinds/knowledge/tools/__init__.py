@@ -8,6 +8,7 @@ from commonplace.kinds.knowledge.tools.everything import READING
 from commonplace.kinds.knowledge.tools.library_resources import PROMPTS, RESOURCES, prompts_state
 from commonplace.kinds.knowledge.tools.research import FETCH, SEARCH
 from commonplace.kinds.knowledge.tools.write_tools import WRITING
+from commonplace.store.listing import Listing
 from commonplace.tools.profile import Profile
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ knowledge.search and to set defaults."""
 
 def instructions(space: Space) -> str:
     """Return the instructions for an agent that has never seen the server."""
-    counts = space.store.counts()
+    counts = space.store.drawer(Listing).counts()
     kinds = {"note": "notes", "media": "media", "conversation": "chats", "character": "characters", "prompt": "prompts"}
     summary = ", ".join(f"{counts[kind]} {name}" for kind, name in kinds.items() if counts.get(kind)) or "nothing yet"
     return _INSTRUCTIONS.format(counts=summary)

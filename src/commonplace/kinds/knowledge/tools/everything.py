@@ -67,6 +67,7 @@ from commonplace.kinds.knowledge.tools.source_tools import (
     prompt_limits,
 )
 from commonplace.model import JSON, parse_uri
+from commonplace.store.listing import Listing
 from commonplace.tools.schema import obj
 from commonplace.tools.sessions import SearchAnswer, deduped
 from commonplace.tools.soft_config import DEFAULTS
@@ -110,7 +111,7 @@ def search_answer(
 
     def run(seen: frozenset[str]) -> SearchAnswer[tuple[Results, list[Warning]]]:
         addresses = [parts for parts in map(parse_uri, seen) if parts]
-        without = frozenset(space.store.ids_of(addresses)) if addresses else frozenset()
+        without = frozenset(space.store.drawer(Listing).ids_of(addresses)) if addresses else frozenset()
         results, failed = _search_sources(call_turn, replace(request, without=without))
         return SearchAnswer((results, failed), [hit.item.uri for hit in results.hits], results.total, results.skipped)
 

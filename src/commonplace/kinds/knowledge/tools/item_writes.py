@@ -14,6 +14,7 @@ from commonplace.kinds.knowledge.records import RecordOutcome, create_record, de
 from commonplace.kinds.knowledge.tools.item_answers import RESULT, result
 from commonplace.kinds.knowledge.tools.options import check
 from commonplace.model import JSON, Item, fingerprint
+from commonplace.store.items import Items
 from commonplace.tools.schema import BOOLEAN, INTEGER, STRING, Schema, answer, obj, text
 from commonplace.tools.tool import ADDS, CHANGES, Call, Handler, Tool
 
@@ -90,7 +91,7 @@ def item_at_version(call: Call, source: str, id: str | int, expected: int | None
 
 def write_answer(call: Call, outcome: RecordOutcome, *, changed: bool) -> dict[str, JSON]:
     """Return the answer to a write."""
-    item = call.space.store.items([outcome.item_id])[0]
+    item = call.space.store.drawer(Items).get([outcome.item_id])[0]
     return {"meta": result(item), "changed": changed}
 
 

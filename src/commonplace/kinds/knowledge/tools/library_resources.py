@@ -18,7 +18,9 @@ from commonplace.kinds.knowledge.media import Format, TranscriptRequest, transcr
 from commonplace.model import JSON, Filter, Item, fingerprint, parse_uri
 from commonplace.store.attachments import Attachments
 from commonplace.store.filters import fold_value
+from commonplace.store.items import Items
 from commonplace.store.lasting_names import LastingNames
+from commonplace.store.listing import Listing
 from commonplace.tools.profile import Prompts, Resources
 from commonplace.tools.tool import Call
 
@@ -36,7 +38,7 @@ def prompt_page(call: Call, cursor: str | None) -> tuple[Sequence[Mapping[str, J
     """Return the prompts by name, from after a cursor, and the next cursor. Raise InvalidInput for a wrong cursor."""
     store = call.space.store
     titles = store.drawer(LastingNames).titles("prompt", _read_cursor(cursor) if cursor else "", PAGE + 1)
-    items = store.items([item for item, _ in titles[:PAGE]])
+    items = store.drawer(Items).get([item for item, _ in titles[:PAGE]])
     next_cursor = _written_cursor(fold_value(titles[PAGE - 1][1])) if len(titles) > PAGE else None
     return [_prompt_entry(item) for item in items], next_cursor
 
@@ -44,7 +46,7 @@ def prompt_page(call: Call, cursor: str | None) -> tuple[Sequence[Mapping[str, J
 def prompts_state(space: Space) -> bytes:
     """Return a value that differs once the list of prompts does: a digest of every prompt and its version."""
     digest, after = b"", 0
-    while items := space.store.scan(Filter(kinds=("prompt",)), after=after):
+    while items := space.store.drawer(Listing).scan(Filter(kinds=("prompt",)), after=after):
         after = items[-1].id
         digest = fingerprint(digest, *(f"{item.id}:{item.version}" for item in items))
     return digest
@@ -163,7 +165,7 @@ def read_resource(call: Call, uri: str) -> Mapping[str, JSON]:
 
 def _item(call: Call, address: str, uri: str) -> Item:
     parts = parse_uri(address)
-    item = call.space.store.item(*parts) if parts and parts[0] in KIND_OF.values() else None
+    item = call.space.store.drawer(Items).find(*parts) if parts and parts[0] in KIND_OF.values() else None
     if item is None:
         raise NotFound(f'There is no resource "{uri}". Find items with knowledge.search.')
     return item
@@ -191,7 +193,7 @@ def _recent(call: Call) -> list[dict[str, JSON]]:
             "media_type": item.fields.get("media_type"),
             "last_modified": moment_text(item.updated_at),
         }
-        for item in store.items(store.drawer(Records).latest("media", RECENT))
+        for item in store.drawer(Items).get(store.drawer(Records).latest("media", RECENT))
     ]
 
 

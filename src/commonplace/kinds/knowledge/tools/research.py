@@ -24,6 +24,8 @@ from commonplace.kinds.knowledge.tools.options import OFFSET, QUERY, SESSION, Tu
 from commonplace.kinds.knowledge.tools.source_tools import character_limits
 from commonplace.kinds.knowledge.tools.write_tools import WRITING
 from commonplace.model import JSON, Item, parse_uri
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.tools.profile import Profile
 from commonplace.tools.schema import obj, text
 from commonplace.tools.tool import READ_ONLY, Call, Tool
@@ -40,7 +42,10 @@ def search(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the answer of `search`."""
     call_turn = open_turn(call, args)
     requested = tuple(dict.fromkeys(args.get("sources") or ()))
-    sources = requested or (*SOURCES, *((DOCUMENTS,) if call.space.store.counts().get("document") else ()))
+    sources = requested or (
+        *SOURCES,
+        *((DOCUMENTS,) if call.space.store.drawer(Listing).counts().get("document") else ()),
+    )
     limits = SourceLimits(tags=character_limits(args["query"]).tags)
     return everything.search_answer(call_turn, args, sources, limits, [], _shape(call_turn))
 
@@ -74,7 +79,7 @@ def _session(call_turn: Turn) -> dict[str, JSON]:
 def _item(call: Call, uri: str) -> Item:
     parts = parse_uri(uri)
     known = parts is not None and parts[0] in {*SOURCE_OF, "document"}
-    item = call.space.store.item(*parts) if known and parts else None
+    item = call.space.store.drawer(Items).find(*parts) if known and parts else None
     if item is None:
         raise NotFound(f'There is no item "{uri}". Pass an id from search, such as notes://…')
     return item

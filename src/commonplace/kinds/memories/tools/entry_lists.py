@@ -21,6 +21,8 @@ from commonplace.kinds.memories.tools.paging import Column, Cursor, ListRows
 from commonplace.kinds.memories.word_query import LexicalMode, ParsedQuery, match_atoms
 from commonplace.model import Filter
 from commonplace.search.engine import reciprocal
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.store.outdated import Outdated
 from commonplace.store.rows import Moment
 from commonplace.text.languages import code_of
@@ -53,7 +55,7 @@ class ByTime:
     loose: bool = False
 
     def first(self, count: int) -> ListRows:
-        self.upto, self.hidden = self.space.store.last_item(), superseded_items(self.space, self.filter)
+        self.upto, self.hidden = self.space.store.drawer(Items).last(), superseded_items(self.space, self.filter)
         return self._rows(self.filter, max(count, FROZEN))
 
     def deeper(self, rows: ListRows, count: int) -> ListRows:
@@ -69,7 +71,7 @@ class ByTime:
 
     def _rows(self, filter: Filter, count: int, after: Moment | None = None) -> ListRows:
         """Return the next `count` entries after a moment."""
-        moments = self.space.store.newest(filter, limit=count, after=after, upto=self.upto)
+        moments = self.space.store.drawer(Listing).newest(filter, limit=count, after=after, upto=self.upto)
         items, created = _ids([moment.item_id for moment in moments]), _ids([moment.created_at for moment in moments])
         return ListRows(items, created, complete=len(moments) < count)
 
@@ -97,7 +99,7 @@ class ByTheirWords:
 
     def deeper(self, rows: ListRows, count: int) -> ListRows:
         count_wanted = WHOLE if is_narrow(self.filter) else count + len(self.hidden)
-        later = self.space.store.last_item() - self.upto if self.upto is not None else 0
+        later = self.space.store.drawer(Items).last() - self.upto if self.upto is not None else 0
         further = lexical_rows(self._found(with_superseded(self.filter), count_wanted + later, self.loose).found)
         if self.upto is not None:
             further = without_later(further, self.upto)

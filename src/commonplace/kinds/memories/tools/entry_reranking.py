@@ -25,6 +25,8 @@ from commonplace.kinds.memories.tools.paging import Cursor, Lister, ListRows
 from commonplace.model import JSON, fingerprint
 from commonplace.models import open_reranker
 from commonplace.search.engine import StageOmitted, within
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
 from commonplace.text.excerpt import excerpt
 from commonplace.text.languages import code_of
 from commonplace.text.matches import Matcher
@@ -134,10 +136,10 @@ class Passages:
         """
         store, items, words = self._library.store, rows.items.tolist(), _by_words(rows)
         chunks = rows.chunks if rows.chunks is not None else np.zeros(len(rows), np.int64)
-        bodies = {item.id: item.body or "" for item in store.heads(items, _LONGEST_READ + 1)}
+        bodies = {item.id: item.body or "" for item in store.drawer(Items).heads(items, _LONGEST_READ + 1)}
         read_whole = [words[row] and len(bodies.get(item, "")) <= _LONGEST_READ for row, item in enumerate(items)]
         wanted_chunks = [chunk for chunk, read in zip(chunks.tolist(), read_whole, strict=True) if not read]
-        texts = {chunk.item_id: chunk.text for chunk in store.chunks(wanted_chunks)}
+        texts = {chunk.item_id: chunk.text for chunk in store.drawer(Chunks).get(wanted_chunks)}
         return [self._fitted(texts.get(item, bodies.get(item, "")), until) for item in items]
 
     def _fitted(self, text: str, until: float) -> str:

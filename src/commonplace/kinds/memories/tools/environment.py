@@ -20,6 +20,7 @@ from commonplace.kinds.memories.memories import Memories
 from commonplace.kinds.memories.metadata import typed_fields
 from commonplace.settings import PREFIX, BadSetting, Settings
 from commonplace.space import Space
+from commonplace.store.stored_settings import StoredSettings
 from commonplace.tools.profile import StartOptions
 
 # values
@@ -311,10 +312,10 @@ def adopt_database(space: Space, environment: Mapping[str, str]) -> None:
     if not path or environment.get(f"{PREFIX}HOME"):
         return
     database = Path(os.path.expanduser(path))
-    if not database.is_file() or space.store.setting("imported_context_server") is not None:
+    if not database.is_file() or space.store.drawer(StoredSettings).get("imported_context_server") is not None:
         return
     report = space.part(Memories).import_context_server(database)
-    space.store.set_setting("imported_context_server", str(database))
+    space.store.drawer(StoredSettings).set("imported_context_server", str(database))
     log.warning("Imported %d entries from %s", report.stored, database)
 
 

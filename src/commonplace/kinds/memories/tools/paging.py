@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 from commonplace.errors import InvalidInput
 from commonplace.index.scope import Ids
 from commonplace.model import JSON, fingerprint
+from commonplace.store.items import Items
 from commonplace.store.rows import Moment
+from commonplace.store.stored_settings import StoredSettings
 
 if TYPE_CHECKING:
     from commonplace.space import Space
@@ -148,7 +150,7 @@ class Walks:
     """The walks of one library, the most recent `MOST_WALKS`, and the key that signs its cursors."""
 
     def __init__(self, space: Space) -> None:
-        self._key = bytes.fromhex(str(space.store.settle("cursor_key", secrets.token_hex(16))))
+        self._key = bytes.fromhex(str(space.store.drawer(StoredSettings).settle("cursor_key", secrets.token_hex(16))))
         self._walks: OrderedDict[bytes, ListWalk] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -266,7 +268,7 @@ class Paging(Generic[L]):
     def _begin(self, lister: Lister) -> tuple[ListWalk, int]:
         cursor = self.cursor
         if cursor is None:
-            upto = self._library.store.last_item()
+            upto = self._library.store.drawer(Items).last()
             return ListWalk(lister, lister.first(self._offset + self.limit + 1), upto), self._offset
         walk = walks_of(self._library).find(cursor.walk)
         if walk is not None:

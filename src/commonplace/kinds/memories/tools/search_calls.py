@@ -28,6 +28,9 @@ from commonplace.kinds.memories.tools.paging import L, Paging, WalkPage, within
 from commonplace.kinds.memories.tools.statistics import backend_of, embedded_entries
 from commonplace.kinds.memories.word_query import match_atoms, read
 from commonplace.model import JSON, Entries, Filter
+from commonplace.store.chunks import Chunks
+from commonplace.store.items import Items
+from commonplace.store.listing import Listing
 from commonplace.text.highlight import Highlighter, Sought, marked
 from commonplace.text.languages import code_of
 from commonplace.text.token_estimates import safe_cut
@@ -231,7 +234,7 @@ class _Search:
         """Return the entries of items by item id, with all that a page shows but their whole text."""
         store = self._call.space.store
         length = _LONGEST_MARKED + 1 if self._marks else self._call.space.settings.memory_truncation + 64
-        items_by_id = {item.id: item for item in store.heads(items, length)}
+        items_by_id = {item.id: item for item in store.drawer(Items).heads(items, length)}
         rows = store.drawer(EntryRows).of(items)
         return {row.item_id: Entry(row, items_by_id[row.item_id]) for row in rows if row.item_id in items_by_id}
 
@@ -255,7 +258,9 @@ class _Search:
         chunks, marked_texts = walk_page.rows.chunks, {}
         longer = [place for place, entry in page if len(entry.item.body or "") > _LONGEST_MARKED]
         long = [] if chunks is None else chunks[longer].tolist()
-        passages = {chunk.item_id: chunk.text for chunk in self._call.space.store.chunks(long)} if long else {}
+        passages = (
+            {chunk.item_id: chunk.text for chunk in self._call.space.store.drawer(Chunks).get(long)} if long else {}
+        )
         for _, entry in page:
             text = passages.get(entry.row.item_id, entry.item.body or "")
             marked_texts[entry.row.item_id] = marked(text, self._highlighter.find(text))
@@ -267,7 +272,7 @@ class _Search:
 
     def leg_stats(self, plan: str, ms: float | None = None, rows: int | None = None, **more: JSON) -> dict[str, JSON]:
         """Return statistics of one list. `plan` says what made it; the store's plan for the filter is added to that."""
-        stored = self._call.space.store.plan(self._filter)
+        stored = self._call.space.store.drawer(Listing).plan(self._filter)
         return {
             "execution_time_ms": self.elapsed() if ms is None else round(ms, 3),
             "filters_applied": len(self._filter.where),
