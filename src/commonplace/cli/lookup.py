@@ -31,12 +31,10 @@ from commonplace.kinds.documents.locating import (
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page
 from commonplace.models import STATIC, catalog, find
-from commonplace.profiles.commonplace.browsing import BROWSE
 from commonplace.store.chunks import Chunks
 from commonplace.store.items import Items
 from commonplace.store.listing import Listing
 from commonplace.text.text_lines import split_lines
-from commonplace.tools.tool import Call
 
 if TYPE_CHECKING:
     from commonplace.ingest.switching import Switch
@@ -325,6 +323,9 @@ def browse(library: Library, at: str, limit: int, as_json: bool) -> None:
 
     What a line begins with is what the next `browse` takes, and what `get` takes of an item.
     """
+    from commonplace.profiles.commonplace.browsing import BROWSE  # the profile, of which a search needs nothing
+    from commonplace.tools.tool import Call
+
     call = Call(library)
     page: Any = BROWSE.call(call, {"at": at, "limit": limit})
     entries = page["entries"]
