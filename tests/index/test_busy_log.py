@@ -41,7 +41,7 @@ class Busy:
 
 @pytest.fixture
 def busy(sqlite: SqliteStore) -> Busy:
-    sqlite.put([prepare(Draft("note", str(number), body=f"pebble{number}")) for number in range(5)])
+    sqlite.drawer(Items).put([prepare(Draft("note", str(number), body=f"pebble{number}")) for number in range(5)])
     return Busy(sqlite)
 
 

@@ -10,6 +10,7 @@ from commonplace.index.turbopuffer.remote_index import TurbopufferIndex
 from commonplace.index.turbopuffer.service_settings import Naming, service
 from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.library import Library
+from commonplace.store.embeddings import Embeddings
 from commonplace.store.stored_settings import StoredSettings
 
 
@@ -37,5 +38,5 @@ def second(library: Library, folder: Path, wire: TurbopufferWire | None = None) 
         "en",
         wire=wire or TurbopufferWire(service()),
         naming=lambda: naming,
-        models=library.store,
+        models=library.store.drawer(Embeddings),
     )
