@@ -208,8 +208,8 @@ def test_what_is_stored_after_it_goes_on_with_the_next_numbers(
     run("--space", "default", "migrate", "sqlite-to-postgres", url)
     with closing(PostgresStore(url, "default", 3)) as store, closing(SqliteStore(file_of(home))) as file:
         stores: tuple[Any, Any] = (store, file)
-        assert len({each.setting("identity") for each in stores}) == 2
-        first, second = (each.put([prepare(Draft("note", "new", body="new"))])[0] for each in stores)
+        assert len({each.drawer(StoredSettings).get("identity") for each in stores}) == 2
+        first, second = (each.drawer(Items).put([prepare(Draft("note", "new", body="new"))])[0] for each in stores)
         assert first.id == second.id
         assert store.last_change() == file.last_change()
         assert store.drawer(EntryRows).next_number() == file.drawer(EntryRows).next_number()
