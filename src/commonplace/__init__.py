@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from commonplace.model import Draft as Draft
     from commonplace.model import Filter as Filter
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Draft", "Filter", "Library", "__version__"]
 
 _HOMES = {"Library": "commonplace.library", "Draft": "commonplace.model", "Filter": "commonplace.model"}
