@@ -224,8 +224,8 @@ def test_where_the_log_is_short_not_every_passage_is_looked_at(
     fill(library, 5)
     library.embed()
     fill(library, 2, "cake", collection="docs")
-    monkeypatch.setattr(library.store, "embedded_total", lambda *_: pytest.fail("it counted all of them"))
     embeddings = library.store.drawer(Embeddings)
+    monkeypatch.setattr(embeddings, "total", lambda *_: pytest.fail("it counted all of them"))
     monkeypatch.setattr(embeddings, "documents_lacking", lambda *_: pytest.fail("it counted all of them"))
     assert library.status().coverage.pending == 2
     assert library.embedding.documents_lacking() == 2

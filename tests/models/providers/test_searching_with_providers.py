@@ -138,15 +138,15 @@ def test_other_ways_to_ask_come_from_the_generator_and_are_remembered(make: Make
     site.says = "Sure!\n- lex: boil steep\n* vec: how warm must the water be\nhyde: It wants ninety degrees.\nlex: more"
     with opened(make(generator="ollama:static", model="static")) as library:
         library.embed()
-        answer = library.hybrid.find(question("boil"))
+        answer = library.hybrid.find(question("boil it hot"))
         assert [str(made.search) for made in answer.lists] == [
-            "lex: boil", "vec: boil", "lex: boil steep", "vec: how warm must the water be",
+            "lex: boil it hot", "vec: boil it hot", "lex: boil steep", "vec: how warm must the water be",
             "hyde: It wants ninety degrees.",
         ]  # fmt: skip
         assert stage(answer, "expand") == ("ran", "")
-        library.hybrid.find(question("boil"))
+        library.hybrid.find(question("boil it hot"))
         assert site.paths() == ["/api/chat"]
-        library.hybrid.find(question("knead"))
+        library.hybrid.find(question("knead it hot"))
         assert site.paths() == ["/api/chat"] * 2
 
 
