@@ -7,7 +7,7 @@ import random
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -63,8 +63,10 @@ def test_a_full_disk_loses_nothing_and_is_over_when_there_is_room(disk: Disk) ->
             stored, told = filled(store)
             assert re.search("has no room: .*No space left.* Free some of its disk", str(told))
             assert told.exit_code == 69
-            assert store.drawer(Listing).counts().get("note", 0) == stored
+            with suppress(StorageFull):  # where the server has to write a page to read another, it says so again
+                assert store.drawer(Listing).counts().get("note", 0) == stored
             disk.relieve()
+            assert store.drawer(Listing).counts().get("note", 0) == stored
             assert store.drawer(Items).put([prepare(note(stored))])[0].version == 1
             assert store.drawer(Listing).counts() == {"note": stored + 1}
             assert [change.seq for change in store.changes(0, 1000)] == list(range(1, stored + 2))
