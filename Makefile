@@ -17,7 +17,9 @@ QUICK := tests/text tests/index tests/search tests/tools tests/profiles tests/li
 run: $(READY)  ## set up, serve a sample from a home of its own (.sample-home) on 127.0.0.1:$(PORT)
 	@sh tools/run.sh $(BIN) $(PORT)
 
-test: check unit  ## set up everything and pass the tests
+test: $(STAMP)  ## set up everything and pass the tests
+	@$(MAKE) --no-print-directory -j4 --output-sync=target check models node packages
+	@$(MAKE) --no-print-directory unit
 
 $(READY): pyproject.toml tools/setup.sh
 	@PYTHON=$(PYTHON) sh tools/setup.sh $(VENV) .
@@ -56,7 +58,7 @@ packages:  ## what the tests borrow from Debian
 
 unit: $(STAMP) models node packages
 	@$(BIN)/commonplace models pull use-multilingual-v3 || echo "WARNING: the multilingual model could not be pulled; its tests are skipped."
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -rs
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -rfEs
 
 browser-all: $(STAMP) node packages  ## every screen of the page: light and dark, narrow and wide, with script and without
 	BROWSER_ALL=1 $(BIN)/pytest tests/web/test_browser.py

@@ -21,7 +21,7 @@ from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call, Tool
 
 DIGITS = 2
-"""How many tokens an answer may have more or less: the last digit of a number that explains a score is sometimes a 0."""
+"""How many tokens an answer may have more or less: a number that explains a score may print with a digit less."""
 TOLERANCE = 2e-3
 """How far a score may be off: vector arithmetic differs in the last digits between processors."""
 PROSE = frozenset({"notes", "note", "hint", "instructions", "next", "advice", "model", "summary"})
