@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
 from urllib.parse import quote
 
 from commonplace.errors import InvalidInput
@@ -15,8 +14,6 @@ from commonplace.model import JSON, Draft, Span
 from commonplace.store.filters import fold_tag
 from commonplace.store.rows import Attachment
 from commonplace.text.text_lines import line_of, line_starts
-
-Source = Literal["notes", "media", "chats", "characters", "prompts"]
 
 KIND_OF: Mapping[str, str] = {
     "notes": "note",
